@@ -1,0 +1,117 @@
+#pragma once
+// Data: a batch is a function of (seed, ordinal) alone, never of the rank count.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/types.hpp"
+
+namespace shardmark {
+
+/// Shape of one sample. Token models: input i32 [seq], target i32 [seq]. Vectors: input f32 [features...], target i32 [1] or f32.
+struct SampleShape {
+  DType input_type = DType::i32, target_type = DType::i32;
+  std::vector<std::int64_t> input, target;
+  std::int64_t classes = 0;  // vocabulary or number of classes; 0: regression
+};
+
+/// Where the samples came from, for records.
+struct DataSource {
+  std::string kind;    // synthetic, text, ...
+  std::string path;    // valid UTF-8, other bytes escaped; empty for synthetic
+  std::int64_t bytes = 0;
+  std::string sha256;  // empty for synthetic
+};
+
+/// Random access to samples; const and safe to read from several threads.
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  virtual std::int64_t size() const = 0;
+  virtual SampleShape const& shape() const = 0;
+  /// Writes one sample. `input` and `target` have the sizes that shape() says, in bytes.
+  virtual void read(std::int64_t sample, std::span<std::byte> input, std::span<std::byte> target) const = 0;
+  /// Loss terms that the sample counts for: valid tokens, or 1. Targets of -1 are not counted.
+  virtual std::int64_t counted(std::int64_t sample) const = 0;
+  virtual DataSource const& source() const = 0;
+};
+
+enum class Ragged : std::uint8_t { no, yes };
+/// Tokens that follow a learnable rule (Zipf-like unigrams, a deterministic successor most of the time) from (seed, sample).
+/// Ragged::yes: each sample counts a length in [seq/2, seq] that depends on the sample (the other targets are -1).
+std::unique_ptr<Dataset> make_synthetic_tokens(std::uint64_t seed, std::int64_t samples, std::int64_t seq, std::int64_t vocab, Ragged ragged);
+/// Gaussian vectors with labels from a fixed random linear teacher.
+std::unique_ptr<Dataset> make_synthetic_vectors(std::uint64_t seed, std::int64_t samples, std::vector<std::int64_t> features, std::int64_t classes);
+
+enum class Part_of_text : std::uint8_t { training, held_out };
+/// Bytes of a file, or of a folder's files in sorted order (recursively, symlinks skipped); vocabulary 256, no normalisation.
+/// Windows don't overlap: floor((tokens - 1) / seq) of them; the last token is only a target. The last `held_out` share of the windows is the
+/// held-out part. @throws BadRequest: not readable, too short (names the minimum, seq + 1), vocab < 256.
+std::unique_ptr<Dataset> open_text(std::string const& path, std::int64_t seq, std::int64_t vocab, double held_out, Part_of_text part);
+
+/// Samples [begin, end) of a run of positions.
+struct Range {
+  std::int64_t begin = 0, end = 0;
+  std::int64_t size() const { return end - begin; }
+};
+/// Piece `i` of `n` of `total`, sizes differing by at most one, larger ones first: 10 over 4 is 3, 3, 2, 2.
+Range piece_of(std::int64_t total, int n, int i);
+
+/// Which samples an update uses. Each epoch is a permutation from (seed, epoch) that covers the data set once; the last update
+/// of an epoch is short rather than padded or wrapped.
+class Sampler {
+ public:
+  Sampler(std::int64_t samples, std::int64_t global_batch, std::uint64_t seed);
+  std::int64_t updates_per_epoch() const;
+  /// Sample ids of update `update` (0-based since the run began), in order. `out` has room for global_batch; returns the used part.
+  std::span<std::int64_t> samples_of(std::int64_t update, std::span<std::int64_t> out) const;
+  std::int64_t global_batch() const { return global_batch_; }
+
+ private:
+  std::int64_t samples_, global_batch_;
+  std::uint64_t seed_;
+};
+/// The index-th element of a pseudo-random permutation of [0, n) from (seed, epoch): a Philox-keyed Feistel network with cycle walking; O(1) memory.
+std::int64_t permuted(std::int64_t index, std::int64_t n, std::uint64_t seed, std::int64_t epoch);
+
+/// One host-side micro-batch.
+struct HostBatch {
+  std::int64_t update = 0;
+  std::int64_t rows = 0;               // may be 0
+  std::vector<std::byte> input, target;
+  std::vector<std::int64_t> samples;   // rows x 2: (update, global sample id)
+  std::int64_t counted = 0;            // loss terms of these rows
+  std::int64_t window_counted = 0;     // loss terms of the whole update: the one global denominator
+  std::uint64_t hash = 0;              // of ids and content
+};
+
+/// How an update is cut: replica `replica` of `replicas`, then `micros` pieces, nested (validation rule 2). With flat_replicas, one process plays all replicas
+/// one after the other (serial twins): micro index = replica * micros + k.
+struct Cut {
+  int replicas = 1;
+  int replica = 0;
+  int micros = 1;
+  bool all_replicas = false;
+};
+
+/// Reads micro-batches in order; with `depth` > 0 a thread reads ahead. Throws what the reader threw. After the first `depth` + 1
+/// batches it allocates nothing.
+class Loader {
+ public:
+  Loader(Dataset const& data, Sampler const& sampler, Cut cut, int depth, std::int64_t first_update = 0);
+  ~Loader();
+  Loader(Loader const&) = delete;
+  /// The next micro-batch; valid until the following call. Blocked time is added to blocked_seconds().
+  HostBatch const& next();
+  double blocked_seconds() const;
+  int micros_per_update() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace shardmark

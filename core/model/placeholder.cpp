@@ -1,0 +1,1 @@
+// Replaced when this folder's first source arrives.
