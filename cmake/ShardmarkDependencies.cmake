@@ -4,6 +4,7 @@ find_package(Threads REQUIRED)
 find_package(fmt REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(nlohmann_json REQUIRED)
+find_package(OpenSSL REQUIRED COMPONENTS Crypto)  # SHA-256 of data and programs, for records
 
 # Debian's dnnl-config.cmake asks for OpenCL's headers, which the CPU engine doesn't need: look for the library itself.
 find_path(DNNL_INCLUDE_DIR dnnl.h REQUIRED)

@@ -20,10 +20,10 @@ struct SampleShape {
 
 /// Where the samples came from, for records.
 struct DataSource {
-  std::string kind;    // synthetic, text, ...
-  std::string path;    // valid UTF-8, other bytes escaped; empty for synthetic
+  std::string kind;  // synthetic, text, ...
+  std::string path;  // valid UTF-8, other bytes escaped; empty for synthetic
   std::int64_t bytes = 0;
-  std::string sha256;  // empty for synthetic
+  std::string sha256;  // of the raw bytes, a folder's files one after the other; empty for synthetic
 };
 
 /// Random access to samples; const and safe to read from several threads.
@@ -40,16 +40,19 @@ class Dataset {
 };
 
 enum class Ragged : std::uint8_t { no, yes };
-/// Tokens that follow a learnable rule (Zipf-like unigrams, a deterministic successor most of the time) from (seed, sample).
+/// Tokens that follow a learnable rule: each is its predecessor's fixed successor three times out of four, else drawn from Zipf's law.
 /// Ragged::yes: each sample counts a length in [seq/2, seq] that depends on the sample (the other targets are -1).
-std::unique_ptr<Dataset> make_synthetic_tokens(std::uint64_t seed, std::int64_t samples, std::int64_t seq, std::int64_t vocab, Ragged ragged);
-/// Gaussian vectors with labels from a fixed random linear teacher.
-std::unique_ptr<Dataset> make_synthetic_vectors(std::uint64_t seed, std::int64_t samples, std::vector<std::int64_t> features, std::int64_t classes);
+std::unique_ptr<Dataset> make_synthetic_tokens(std::uint64_t seed, std::int64_t samples, std::int64_t seq, std::int64_t vocab,
+                                               Ragged ragged);
+/// Gaussian vectors with labels from a fixed random linear teacher; classes = 0: regression on the teacher's value, target f32 [1].
+std::unique_ptr<Dataset> make_synthetic_vectors(std::uint64_t seed, std::int64_t samples, std::vector<std::int64_t> features,
+                                                std::int64_t classes);
 
 enum class Part_of_text : std::uint8_t { training, held_out };
-/// Bytes of a file, or of a folder's files in sorted order (recursively, symlinks skipped); vocabulary 256, no normalisation.
-/// Windows don't overlap: floor((tokens - 1) / seq) of them; the last token is only a target. The last `held_out` share of the windows is the
-/// held-out part. @throws BadRequest: not readable, too short (names the minimum, seq + 1), vocab < 256.
+/// Bytes of a file, or of a folder's files in sorted order (recursively, symlinks inside it skipped); vocabulary 256, no normalisation.
+/// Held in memory: what the record's hash covers is what is trained on, whatever happens to the file. Windows don't overlap: floor((tokens
+/// - 1) / seq) of them; the last token is only a target. The last floor(held_out x windows) of them are the held-out part.
+/// @throws BadRequest: not found, not readable, empty, too short (names the minimum, seq + 1), vocab < 256, a part without windows.
 std::unique_ptr<Dataset> open_text(std::string const& path, std::int64_t seq, std::int64_t vocab, double held_out, Part_of_text part);
 
 /// Samples [begin, end) of a run of positions.
@@ -74,22 +77,24 @@ class Sampler {
   std::int64_t samples_, global_batch_;
   std::uint64_t seed_;
 };
-/// The index-th element of a pseudo-random permutation of [0, n) from (seed, epoch): a Philox-keyed Feistel network with cycle walking; O(1) memory.
+/// The index-th element of a pseudo-random permutation of [0, n) from (seed, epoch): a Philox-keyed Feistel network with cycle walking;
+/// O(1) memory.
 std::int64_t permuted(std::int64_t index, std::int64_t n, std::uint64_t seed, std::int64_t epoch);
 
 /// One host-side micro-batch.
 struct HostBatch {
   std::int64_t update = 0;
-  std::int64_t rows = 0;               // may be 0
+  std::int64_t rows = 0;  // may be 0
   std::vector<std::byte> input, target;
-  std::vector<std::int64_t> samples;   // rows x 2: (update, global sample id)
-  std::int64_t counted = 0;            // loss terms of these rows
-  std::int64_t window_counted = 0;     // loss terms of the whole update: the one global denominator
-  std::uint64_t hash = 0;              // of ids and content
+  std::vector<std::int64_t> samples;  // rows x 2: (update, global sample id)
+  std::int64_t counted = 0;           // loss terms of these rows
+  std::int64_t window_counted = 0;    // loss terms of the whole update: the one global denominator
+  std::uint64_t hash = 0;             // of ids and content; equal on all ranks that must read the same
 };
 
-/// How an update is cut: replica `replica` of `replicas`, then `micros` pieces, nested (validation rule 2). With flat_replicas, one process plays all replicas
-/// one after the other (serial twins): micro index = replica * micros + k.
+/// How an update is cut: into `replicas` pieces, each into `micros` pieces (nested, validation rule 2: 10 over 2 x 3 is 2,2,1 | 2,2,1).
+/// `replica` is the one that is read. With `all_replicas` one process reads all of them, one after the other, as serial twins do:
+/// micro index = replica * micros + k.
 struct Cut {
   int replicas = 1;
   int replica = 0;
@@ -97,21 +102,44 @@ struct Cut {
   bool all_replicas = false;
 };
 
-/// Reads micro-batches in order; with `depth` > 0 a thread reads ahead. Throws what the reader threw. After the first `depth` + 1
-/// batches it allocates nothing.
+/// Reads micro-batches in order, without end; with `depth` > 0 a thread reads up to `depth` of them ahead. All memory is taken at
+/// construction.
 class Loader {
  public:
+  /// `data` outlives the loader. depth 0: read in the caller.
   Loader(Dataset const& data, Sampler const& sampler, Cut cut, int depth, std::int64_t first_update = 0);
   ~Loader();
   Loader(Loader const&) = delete;
-  /// The next micro-batch; valid until the following call. Blocked time is added to blocked_seconds().
+  Loader& operator=(Loader const&) = delete;
+  /// The next micro-batch; valid until the following call. @throws what the data set threw for it, in its place in the order.
   HostBatch const& next();
+  /// Time that callers of next() spent in it, since construction.
   double blocked_seconds() const;
   int micros_per_update() const;
 
  private:
   struct State;
   std::unique_ptr<State> state_;
+};
+
+/// Hands every sample of a data set to exactly one (rank, round), without padding (case 5). Batch b holds samples [b * rows, (b + 1) *
+/// rows), whatever the number of ranks, and rank r of R reads the batches r, r + R, ...
+class Evaluation {
+ public:
+  /// `data` outlives this. @param rows largest number of samples of one batch
+  Evaluation(Dataset const& data, std::int64_t rows, int ranks, int rank);
+  /// The same on all ranks, so that collectives match; a rank's last round may have no rows.
+  std::int64_t rounds() const { return rounds_; }
+  /// Reads this rank's batch of a round; valid until the following call. Its window_counted is that of the whole data set, its update 0.
+  HostBatch const& read(std::int64_t round);
+
+ private:
+  Dataset const& data_;
+  std::int64_t rows_, rounds_ = 0;
+  int ranks_, rank_;
+  std::int64_t window_counted_ = 0;
+  std::vector<std::int64_t> ids_;
+  HostBatch batch_;
 };
 
 }  // namespace shardmark
