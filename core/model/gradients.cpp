@@ -1,0 +1,87 @@
+#include "model/gradients.hpp"
+
+#include <algorithm>
+
+namespace shardmark {
+namespace {
+
+/// Under Fold::loop a node of the tree is a whole replica; under Fold::tree it is one leaf.
+SumShape tree_shape(SumOrder sum, SumShape leaves) {
+  return sum.micros == Fold::tree ? leaves : SumShape{1, leaves.outer};
+}
+
+}  // namespace
+
+Gradients::Gradients(ModelSpec const& spec, std::vector<Segment> const& order, SumOrder sum, SumShape leaves, DType dtype,
+                     int shards, Arena& arena, Backend& ops, Stream& stream)
+    : sum_(sum), leaves_(leaves), dtype_(dtype), arena_(arena), ops_(ops), order_(order) {
+  expect(sum.inside == Inside::micros || leaves.outer == 1, "this rank's leaves are summed over micro-batches first");
+  std::int64_t offset = 0;
+  for (Segment segment : order) {
+    Entry entry;
+    entry.offset = offset;
+    entry.elements = spec[segment.unit].elements;
+    entry.padded = (entry.elements + shards - 1) / shards * shards;
+    entry.tree = CanonicalTree(tree_shape(sum, leaves));
+    entry.partial.reserve(64);
+    offset += entry.padded;
+    entries_.push_back(std::move(entry));
+  }
+  slab_ = arena.make(dtype, {offset}, Book::gradients, stream);
+  ops.run(stream, Fill{slab_.view, 0});  // the padding stays zero
+  for (Entry& entry : entries_) entry.current = buffer(entry, 0);
+}
+
+std::size_t Gradients::index(Segment segment) const {
+  auto const at = std::find(order_.begin(), order_.end(), segment);
+  expect(at != order_.end(), "this rank holds no gradient of that unit and slot");
+  return std::size_t(at - order_.begin());
+}
+
+int Gradients::node_of(int leaf) const { return sum_.micros == Fold::tree ? leaf : leaf / leaves_.inner; }
+
+View Gradients::buffer(Entry const& entry, int node) const {
+  if (node == 0) return slice(slab_.view, 0, entry.offset, entry.offset + entry.elements);
+  for (auto const& [lowest, tensor] : entry.partial)
+    if (lowest == node) return tensor.view;
+  invariant(false, "a partial sum has no buffer");
+  return {};
+}
+
+void Gradients::begin(Segment segment, int leaf, Stream& stream) {
+  Entry& e = entry(segment);
+  int const node = node_of(leaf);
+  bool const first = sum_.micros == Fold::tree || leaf % leaves_.inner == 0;
+  if (node != 0 && first) e.partial.emplace_back(node, arena_.make(dtype_, {e.elements}, Book::gradients, stream));
+  e.current = buffer(e, node);
+  e.write = first ? Write::overwrite : Write::accumulate;
+}
+
+void Gradients::fold(Segment segment, int leaf, Stream& stream) {
+  bool const last = sum_.micros == Fold::tree || (leaf + 1) % leaves_.inner == 0;
+  if (!last) return;
+  Entry& e = entry(segment);
+  e.tree.arrive(node_of(leaf), [&](int into, int from) {
+    std::array<View, 2> const in{buffer(e, into), buffer(e, from)};
+    ops_.run(stream, SumTree{in, in[0]});
+    std::erase_if(e.partial, [&](auto const& p) { return p.first == from; });
+  });
+}
+
+void Gradients::restart() {
+  for (Entry& e : entries_) {
+    invariant(e.partial.empty(), "a window ends with partial sums that were never merged");
+    e.tree.reset();
+  }
+}
+
+View Gradients::total(Segment segment) const { return buffer(entry(segment), 0); }
+
+Tensor Gradients::range(Segment first, Segment last) const {
+  Entry const& a = entry(first);
+  Entry const& b = entry(last);
+  expect(a.offset <= b.offset, "a bucket's segments stand in backward order");
+  return with_view(slab_, slice(slab_.view, 0, a.offset, b.offset + b.padded));
+}
+
+}  // namespace shardmark

@@ -1,0 +1,68 @@
+#pragma once
+// Sums of leaf gradients under one SumOrder.
+//
+// A leaf is the gradient of one (replica, micro-batch, use site). With Fold::tree each leaf is computed into a buffer of its own and
+// merged along the canonical tree (at most floor(log2 M) + 2 buffers live, validation rule 4); with Fold::loop the leaves of one
+// replica accumulate where they are computed. The total lands in the slab: all segments side by side in the order in which backward
+// completes them, so that a bucket is one contiguous range.
+
+#include <map>
+#include <memory_resource>
+#include <vector>
+
+#include "backend/backend.hpp"
+#include "base/sums.hpp"
+#include "model/spec.hpp"
+
+namespace shardmark {
+
+class Gradients {
+ public:
+  /// @param order   segments of this rank, in backward order
+  /// @param shards  every segment is padded to a multiple of this many equal pieces
+  Gradients(ModelSpec const& spec, std::vector<Segment> const& order, SumOrder sum, SumShape leaves, DType dtype, int shards,
+            Arena& arena, Backend& ops, Stream& stream);
+
+  /// Where the leaf that is being computed goes, and whether it replaces or adds.
+  View leaf(Segment segment) const { return entry(segment).current; }
+  Write write(Segment segment) const { return entry(segment).write; }
+  /// Before the backward that computes leaf `leaf` of the window.
+  void begin(Segment segment, int leaf, Stream& stream);
+  /// After it: merges what the tree allows.
+  void fold(Segment segment, int leaf, Stream& stream);
+  /// All leaves of the window have been folded.
+  bool complete(Segment segment) const { return entry(segment).tree.complete(); }
+  /// Forgets the window's leaves; the next begin() starts a new sum.
+  void restart();
+
+  /// The whole sum of one segment, without padding.
+  View total(Segment segment) const;
+  /// Consecutive segments as one tensor, padding included: what a bucket's reduction works on.
+  Tensor range(Segment first, Segment last) const;
+  std::vector<Segment> const& order() const { return order_; }
+
+ private:
+  struct Entry {
+    std::int64_t offset = 0, elements = 0, padded = 0;
+    CanonicalTree tree;
+    std::vector<std::pair<int, Tensor>> partial;  // lowest leaf -> buffer, but for leaf 0, which is the slab's
+    View current;
+    Write write = Write::overwrite;
+  };
+  Entry const& entry(Segment segment) const { return entries_[index(segment)]; }
+  Entry& entry(Segment segment) { return entries_[index(segment)]; }
+  std::size_t index(Segment segment) const;
+  int node_of(int leaf) const;
+  View buffer(Entry const& entry, int node) const;
+
+  SumOrder sum_;
+  SumShape leaves_;
+  DType dtype_;
+  Arena& arena_;
+  Backend& ops_;
+  std::vector<Segment> order_;
+  std::vector<Entry> entries_;
+  Tensor slab_;
+};
+
+}  // namespace shardmark

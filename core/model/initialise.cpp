@@ -1,0 +1,53 @@
+#include <algorithm>
+
+#include "base/random.hpp"
+#include "model/layer.hpp"
+
+namespace shardmark {
+namespace {
+
+/// Index in the full tensor of element `i` of the slice.
+std::int64_t full_index(ParamSpec const& param, std::int64_t i) {
+  if (param.slice.dim < 0) return i;
+  std::int64_t inner = 1;  // elements behind one step of the sliced dimension
+  for (std::size_t d = std::size_t(param.slice.dim) + 1; d < param.full.size(); ++d) inner *= param.full[d];
+  std::int64_t const here = param.shape[std::size_t(param.slice.dim)], all = param.full[std::size_t(param.slice.dim)];
+  std::int64_t const outer = i / (here * inner), along = i / inner % here, rest = i % inner;
+  return (outer * all + param.slice.begin + along) * inner + rest;
+}
+
+}  // namespace
+
+std::vector<double> initial_values(ParamSpec const& param, std::uint64_t seed) {
+  Randoms const random(seed, Purpose::initial_weights, stream_of(param.name));
+  std::vector<double> out(std::size_t(param.elements()));
+  for (std::int64_t i = 0; i < param.elements(); ++i) {
+    auto const at = std::uint64_t(full_index(param, i));
+    double value = 0;
+    switch (param.initial.kind) {
+      case Initial::Kind::zero: break;
+      case Initial::Kind::one: value = 1; break;
+      case Initial::Kind::normal: value = param.initial.mean + param.initial.scale * random.normal(at); break;
+      case Initial::Kind::uniform: value = param.initial.mean + param.initial.scale * (2 * random.uniform(at) - 1); break;
+    }
+    out[std::size_t(i)] = double(float(value));  // representable in fp32 in every type
+  }
+  return out;
+}
+
+void initialise(Model const& model, ParameterStore& store, Backend& ops, Stream& stream) {
+  for (ParamSpec const& param : model.spec.params) {
+    auto const& held = store.held();
+    if (std::find(held.begin(), held.end(), param.unit) == held.end()) continue;
+    std::vector<double> values = initial_values(param, model.seed);
+    View const from = view_at(reinterpret_cast<std::byte*>(values.data()), nullptr, DType::f64, param.shape);
+    for (Part part : {Part::compute, Part::master}) {
+      View const flat = store.flat(part, param.unit, store.latest(param.unit));
+      View const to = view_at(flat.data + std::size_t(param.offset) * width(flat.dtype), flat.region, flat.dtype, param.shape);
+      ops.run(stream, Copy{from, to});
+    }
+    stream.synchronize();  // the host values go out of scope
+  }
+}
+
+}  // namespace shardmark

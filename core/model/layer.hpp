@@ -1,0 +1,113 @@
+#pragma once
+// Layers and blocks. There is no tape: what a forward saves for its backward, and until which half of the backward it is needed, is
+// visible, because memory is one of the things measured.
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "backend/backend.hpp"
+#include "model/store.hpp"
+
+namespace shardmark {
+
+enum class Wanted : std::uint8_t { input = 1, weight = 2, both = 3 };
+constexpr bool wants_input(Wanted w) { return (std::uint8_t(w) & 1) != 0; }
+constexpr bool wants_weight(Wanted w) { return (std::uint8_t(w) & 2) != 0; }
+
+enum class Phase : std::uint8_t { train, recompute, evaluate };
+/// Until which half of the backward a saved tensor is needed.
+enum class Until : std::uint8_t { input, weight };
+
+/// Fixed slots for what a forward saves: one Stash per (block, micro-batch) in flight.
+class Stash {
+ public:
+  explicit Stash(std::size_t slots) : slots_(slots) {}
+  void save(std::size_t slot, Tensor tensor, Until until) { slots_.at(slot) = {std::move(tensor), until}; }
+  Tensor const& operator[](std::size_t slot) const { return slots_.at(slot).first; }
+  Tensor take(std::size_t slot) { return std::exchange(slots_.at(slot).first, {}); }
+  /// After the input gradient: drops what only it needed. After the weight gradient: drops all.
+  void drop(Until done);
+  std::size_t size() const { return slots_.size(); }
+
+ private:
+  std::vector<std::pair<Tensor, Until>> slots_;
+};
+
+/// One micro-batch on this rank's device. `rows` may be 0.
+struct MicroBatch {
+  MicroId id;
+  std::int64_t rows = 0;
+  Tensor input, target;
+  Tensor samples;      // [rows,2] i64: (update, global sample id), the key of dropout
+  Tensor tally;        // f64[3]: loss sum, counted, correct
+  double scale = 1;    // 1 / (loss terms of the whole update); enters once, at the loss
+  std::int64_t counted = 0, window_counted = 0;
+};
+
+/// Watches tensors as they are made: verify compares them, traces show them. kind: "output", "input gradient".
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void see(MicroId micro, std::string_view module, std::string_view kind, View const& view) = 0;
+};
+
+struct Context {
+  Backend& ops;
+  Stream& stream;
+  Arena& arena;
+  ParameterStore& store;
+  Version version;
+  MicroBatch const& micro;
+  Phase phase = Phase::train;
+  std::uint64_t seed = 1;      // of dropout
+  Observer* observer = nullptr;
+
+  Tensor make(DType dtype, std::initializer_list<std::int64_t> shape) const {
+    return arena.make(dtype, shape, Book::activations, stream);
+  }
+  void run(Op const& op) const { ops.run(stream, op); }
+};
+
+/// A layer knows its parameters and its slots in the block's stash; communicators are bound at construction.
+class Layer {
+ public:
+  virtual ~Layer() = default;
+  /// Saves into its slots what backward needs. May overwrite `x` when it says so.
+  virtual Tensor forward(Tensor x, Context& context, Stash& stash) = 0;
+  /// @param dy  gradient of the output; absent for Wanted::weight alone, which uses what Wanted::input saved.
+  /// @returns the gradient of the input; absent for Wanted::weight, and for a layer whose input is data.
+  virtual Tensor backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) = 0;
+};
+
+/// The unit of partition and of checkpointing.
+struct Block {
+  std::string name;
+  std::unique_ptr<Layer> body;
+  std::size_t slots = 0;
+  std::vector<Segment> produces;      // gradient segments that its backward completes a leaf of
+  std::vector<UnitId> reads;          // units whose weights it uses
+  std::vector<std::int64_t> boundary; // shape of its output for one sample; what crosses to the next block
+  double forward_flops = 0;           // per sample
+};
+
+/// A chain of blocks. The first takes the micro-batch's input, the last makes the loss.
+struct Model {
+  ModelSpec spec;
+  std::vector<Block> blocks;
+  DType dtype = DType::f32;
+  std::uint64_t seed = 1;
+
+  std::vector<BlockShape> shapes() const;
+  /// Segments of blocks [first, last) in the order in which backward completes them, each once.
+  std::vector<Segment> backward_order(int first, int last) const;
+  std::vector<UnitId> units_of(int first, int last) const;
+};
+
+/// Writes the initial weights of the units that `store` holds: a pure function of (seed, name, index in the full tensor).
+void initialise(Model const& model, ParameterStore& store, Backend& ops, Stream& stream);
+/// The initial values of one parameter's slice, rounded to fp32.
+std::vector<double> initial_values(ParamSpec const& param, std::uint64_t seed);
+
+}  // namespace shardmark

@@ -1,0 +1,233 @@
+#include "model/layers.hpp"
+
+#include <cmath>
+
+namespace shardmark {
+
+Tensor rows_by(Context& context, Tensor const& like, std::int64_t columns) {
+  return context.make(like.view.dtype, {like.view.shape[0], columns});
+}
+
+// ---- Linear
+
+Tensor Linear::forward(Tensor x, Context& context, Stash& stash) {
+  View const w = context.store.weights(parameters_.weight, parameters_.stacked, context.version);
+  View const b = parameters_.bias.valid() ? context.store.weights(parameters_.bias, parameters_.stacked, context.version) : View{};
+  Tensor y = rows_by(context, x, w.shape[0]);
+  Matmul product{.a = x.view, .b = w, .c = y.view, .tb = Transpose::yes, .bias = b, .aux = {}};
+  if (b) product.epilogue = Epilogue::bias;
+  if (activation_ == Activation::gelu && b) {
+    Tensor z = rows_by(context, x, w.shape[0]);
+    product.epilogue = Epilogue::bias_gelu;
+    product.aux = z.view;
+    stash.save(first_ + 1, z, Until::input);
+  }
+  context.run(product);
+  if (activation_ == Activation::gelu && !b) {
+    Tensor z = y;
+    y = rows_by(context, x, w.shape[0]);
+    context.run(Gelu{z.view, y.view});
+    stash.save(first_ + 1, z, Until::input);
+  }
+  if (activation_ == Activation::relu) {
+    context.run(Relu{y.view, y.view});
+    stash.save(first_ + 1, y, Until::input);
+  }
+  stash.save(first_, x, Until::weight);
+  return y;
+}
+
+Tensor Linear::backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) {
+  Tensor dx;
+  if (wants_input(wanted)) {
+    if (activation_ == Activation::gelu) context.run(GeluInput{stash[first_ + 1].view, dy.view, dy.view});
+    if (activation_ == Activation::relu) context.run(ReluInput{stash[first_ + 1].view, dy.view, dy.view});
+    View const w = context.store.weights(parameters_.weight, parameters_.stacked, context.version);
+    dx = rows_by(context, dy, w.shape[1]);
+    context.run(Matmul{.a = dy.view, .b = w, .c = dx.view, .bias = {}, .aux = {}});
+    if (!wants_weight(wanted)) stash.save(first_ + 2, dy, Until::weight);
+  }
+  if (wants_weight(wanted)) weight_gradient(wants_input(wanted) ? dy.view : stash[first_ + 2].view, stash[first_].view, context);
+  return dx;
+}
+
+void Linear::weight_gradient(View const& dz, View const& x, Context& context) const {
+  auto& store = context.store;
+  context.run(Matmul{.a = dz,
+                     .b = x,
+                     .c = store.gradient(parameters_.weight, parameters_.stacked, parameters_.slot),
+                     .ta = Transpose::yes,
+                     .write = store.gradient_write(parameters_.weight, parameters_.slot),
+                     .bias = {},
+                     .aux = {}});
+  if (parameters_.bias.valid())
+    context.run(ColumnSum{dz, store.gradient(parameters_.bias, parameters_.stacked, 0), store.gradient_write(parameters_.bias, 0)});
+}
+
+// ---- Normalise
+
+Tensor Normalise::forward(Tensor x, Context& context, Stash& stash) {
+  DType const statistics = accumulator(x.view.dtype);
+  Tensor y = rows_by(context, x, x.view.shape[1]);
+  Tensor mean = context.make(statistics, {x.view.shape[0]}), rstd = context.make(statistics, {x.view.shape[0]});
+  context.run(LayerNorm{x.view, context.store.weight(gamma_, context.version), context.store.weight(beta_, context.version), y.view,
+                        mean.view, rstd.view});
+  stash.save(first_, x, Until::weight);
+  stash.save(first_ + 1, mean, Until::weight);
+  stash.save(first_ + 2, rstd, Until::weight);
+  return y;
+}
+
+Tensor Normalise::backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) {
+  Tensor dx;
+  if (wants_input(wanted)) {
+    dx = rows_by(context, dy, dy.view.shape[1]);
+    context.run(LayerNormInput{dy.view, stash[first_].view, context.store.weight(gamma_, context.version), stash[first_ + 1].view,
+                               stash[first_ + 2].view, dx.view});
+    if (!wants_weight(wanted)) stash.save(first_ + 3, dy, Until::weight);
+  }
+  if (wants_weight(wanted)) weight_gradient(wants_input(wanted) ? dy.view : stash[first_ + 3].view, context, stash);
+  return dx;
+}
+
+void Normalise::weight_gradient(View const& dy, Context& context, Stash& stash) const {
+  auto& store = context.store;
+  context.run(LayerNormWeight{dy, stash[first_].view, stash[first_ + 1].view, stash[first_ + 2].view, store.gradient(gamma_, 1, 0),
+                              store.gradient(beta_, 1, 0), store.gradient_write(gamma_, 0)});
+}
+
+// ---- CausalAttention
+
+View CausalAttention::part(View const& qkv, int which) const {
+  // [T,3H] -> [B,S,heads,d] of q, k or v, without a copy.
+  View v = qkv;
+  std::int64_t const row = qkv.stride[0];
+  v.data += std::size_t(which * heads_ * size_) * width(qkv.dtype);
+  v.rank = 4;
+  v.shape = {qkv.shape[0] / seq_, seq_, heads_, size_};
+  v.stride = {seq_ * row, row, size_, 1};
+  return v;
+}
+
+Tensor CausalAttention::forward(Tensor qkv, Context& context, Stash& stash) {
+  std::int64_t const rows = qkv.view.shape[0] / seq_;
+  Tensor y = rows_by(context, qkv, heads_ * size_);
+  Tensor lse = context.make(accumulator(qkv.view.dtype), {rows, heads_, seq_});
+  context.run(Attention{part(qkv.view, 0), part(qkv.view, 1), part(qkv.view, 2), reshape(y.view, {rows, seq_, heads_, size_}), lse.view,
+                        1 / std::sqrt(double(size_))});
+  stash.save(first_, qkv, Until::input);
+  stash.save(first_ + 1, y, Until::input);
+  stash.save(first_ + 2, lse, Until::input);
+  return y;
+}
+
+Tensor CausalAttention::backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) {
+  if (!wants_input(wanted)) return {};
+  View const qkv = stash[first_].view;
+  std::int64_t const rows = qkv.shape[0] / seq_;
+  Tensor dqkv = rows_by(context, dy, qkv.shape[1]);
+  auto const by_head = [&](View const& v) { return reshape(v, {rows, seq_, heads_, size_}); };
+  context.run(AttentionInput{part(qkv, 0), part(qkv, 1), part(qkv, 2), by_head(stash[first_ + 1].view), stash[first_ + 2].view,
+                             by_head(dy.view), part(dqkv.view, 0), part(dqkv.view, 1), part(dqkv.view, 2), 1 / std::sqrt(double(size_))});
+  return dqkv;
+}
+
+// ---- DropoutLayer
+
+Tensor DropoutLayer::apply(Tensor x, Context& context) const {
+  // One row of the mask's key is one sample; x holds all its positions.
+  std::int64_t const rows = context.micro.rows;
+  View const v = rows == 0 ? x.view : reshape(x.view, {rows, x.view.elements() / rows});
+  if (rows > 0) context.run(Dropout{v, v, context.micro.samples.view, p_, context.seed, layer_});
+  return x;
+}
+
+Tensor DropoutLayer::forward(Tensor x, Context& context, Stash&) {
+  return context.phase == Phase::evaluate ? x : apply(std::move(x), context);
+}
+
+Tensor DropoutLayer::backward(Tensor dy, Context& context, Stash&, Wanted wanted) {
+  if (!wants_input(wanted)) return {};
+  // dy may be shared with a residual branch: the masked gradient gets memory of its own.
+  Tensor dx = context.make(dy.view.dtype, {dy.view.shape[0], dy.view.shape[1]});
+  context.run(Copy{dy.view, dx.view});
+  return apply(std::move(dx), context);
+}
+
+// ---- EmbeddingLayer
+
+Tensor EmbeddingLayer::forward(Tensor ids, Context& context, Stash& stash) {
+  View const table = context.store.weight(table_, context.version);
+  std::int64_t const rows = ids.view.shape[0], seq = ids.view.shape[1], hidden = table.shape[1];
+  Tensor y = context.make(table.dtype, {rows * seq, hidden});
+  context.run(Embedding{ids.view, table, context.store.weight(positions_, context.version), reshape(y.view, {rows, seq, hidden})});
+  stash.save(first_, ids, Until::weight);
+  return y;
+}
+
+Tensor EmbeddingLayer::backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) {
+  if (wanted == Wanted::input) stash.save(first_ + 1, dy, Until::weight);
+  if (wants_weight(wanted)) weight_gradient(wants_input(wanted) ? dy.view : stash[first_ + 1].view, stash[first_].view, context);
+  return {};
+}
+
+void EmbeddingLayer::weight_gradient(View const& dy, View const& ids, Context& context) const {
+  auto& store = context.store;
+  View const by_row = reshape(dy, {ids.shape[0], ids.shape[1], dy.shape[1]});
+  context.run(EmbeddingWeight{ids, by_row, store.gradient(table_, 1, slot_), store.gradient_write(table_, slot_)});
+  context.run(PositionWeight{by_row, store.gradient(positions_, 1, 0), store.gradient_write(positions_, 0)});
+}
+
+// ---- losses
+
+Tensor CrossEntropyLoss::forward(Tensor logits, Context& context, Stash& stash) {
+  View const target = reshape(context.micro.target.view, {context.micro.target.view.elements()});
+  bool const train = context.phase != Phase::evaluate;
+  context.run(CrossEntropy{logits.view, target, context.micro.tally.view, train ? logits.view : View{}, context.micro.scale});
+  if (train) stash.save(first_, logits, Until::input);
+  return logits;
+}
+
+Tensor CrossEntropyLoss::backward(Tensor, Context&, Stash& stash, Wanted wanted) {
+  return wants_input(wanted) ? stash.take(first_) : Tensor{};
+}
+
+Tensor SquaredErrorLoss::forward(Tensor y, Context& context, Stash& stash) {
+  Tensor dy = context.phase == Phase::evaluate ? Tensor{} : rows_by(context, y, y.view.shape[1]);
+  context.run(SquaredError{y.view, context.micro.target.view, context.micro.tally.view, dy.view, context.micro.scale});
+  if (dy) stash.save(first_, dy, Until::input);
+  return y;
+}
+
+Tensor SquaredErrorLoss::backward(Tensor, Context&, Stash& stash, Wanted wanted) {
+  return wants_input(wanted) ? stash.take(first_) : Tensor{};
+}
+
+// ---- compositions
+
+Tensor Chain::forward(Tensor x, Context& context, Stash& stash) {
+  for (auto& layer : layers_) x = layer->forward(std::move(x), context, stash);
+  return x;
+}
+
+Tensor Chain::backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) {
+  for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) dy = (*layer)->backward(std::move(dy), context, stash, wanted);
+  return dy;
+}
+
+Tensor Residual::forward(Tensor x, Context& context, Stash& stash) {
+  Tensor y = f_->forward(x, context, stash);
+  std::array<View, 2> const in{x.view, y.view};
+  context.run(SumTree{in, y.view});
+  return y;
+}
+
+Tensor Residual::backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) {
+  Tensor dx = f_->backward(dy, context, stash, wanted);
+  if (!wants_input(wanted)) return {};
+  std::array<View, 2> const in{dy.view, dx.view};
+  context.run(SumTree{in, dx.view});
+  return dx;
+}
+
+}  // namespace shardmark

@@ -1,0 +1,142 @@
+#pragma once
+// The layers that models are made of. Each takes its parameters and the first of its stash slots at construction; `slots` says how
+// many it uses. T = rows x sequence positions.
+
+#include "model/layer.hpp"
+
+namespace shardmark {
+
+/// Helpers shared by layers.
+Tensor rows_by(Context& context, Tensor const& like, std::int64_t columns);  // [T, columns], like's type
+
+enum class Activation : std::uint8_t { none, gelu, relu };
+
+/// y = act(x W^T + b). x [T,I], W [O,I] (possibly several adjacent parameters stacked), b [O] or none.
+/// Backward: dX = dz W, dW = dz^T x, db = sum dz, dz = dy act'(z). With an activation, backward overwrites dy.
+class Linear final : public Layer {
+ public:
+  static constexpr std::size_t slots = 3;  // x (weight), z or y of the activation (input), dz (weight, split backward)
+  struct Parameters {
+    ParamId weight, bias;  // bias.v < 0: none
+    int stacked = 1;       // adjacent parameters taken together
+    int slot = 0;          // gradient slot (tied weights)
+  };
+  Linear(Parameters parameters, Activation activation, std::size_t first_slot)
+      : parameters_(parameters), activation_(activation), first_(first_slot) {}
+  Tensor forward(Tensor x, Context& context, Stash& stash) override;
+  Tensor backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) override;
+
+ private:
+  void weight_gradient(View const& dz, View const& x, Context& context) const;
+  Parameters parameters_;
+  Activation activation_;
+  std::size_t first_;
+};
+
+/// Layer normalisation over the last dimension. Its weight gradient belongs to the weight half (validation rule 5).
+class Normalise final : public Layer {
+ public:
+  static constexpr std::size_t slots = 4;  // x, mean, rstd (weight), dy (weight, split backward)
+  Normalise(ParamId gamma, ParamId beta, std::size_t first_slot) : gamma_(gamma), beta_(beta), first_(first_slot) {}
+  Tensor forward(Tensor x, Context& context, Stash& stash) override;
+  Tensor backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) override;
+
+ private:
+  void weight_gradient(View const& dy, Context& context, Stash& stash) const;
+  ParamId gamma_, beta_;
+  std::size_t first_;
+};
+
+/// Causal self-attention without its projections: [T,3H] -> [T,H]. No weights.
+class CausalAttention final : public Layer {
+ public:
+  static constexpr std::size_t slots = 3;  // qkv, y, lse (input)
+  CausalAttention(std::int64_t heads, std::int64_t head_size, std::int64_t seq, std::size_t first_slot)
+      : heads_(heads), size_(head_size), seq_(seq), first_(first_slot) {}
+  Tensor forward(Tensor qkv, Context& context, Stash& stash) override;
+  Tensor backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) override;
+
+ private:
+  View part(View const& qkv, int which) const;
+  std::int64_t heads_, size_, seq_;
+  std::size_t first_;
+};
+
+/// Dropout with a mask keyed by sample (validation rule 10); overwrites its input. Saves nothing: the mask is a function.
+class DropoutLayer final : public Layer {
+ public:
+  static constexpr std::size_t slots = 0;
+  DropoutLayer(double p, std::uint64_t layer) : p_(p), layer_(layer) {}
+  Tensor forward(Tensor x, Context& context, Stash& stash) override;
+  Tensor backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) override;
+
+ private:
+  Tensor apply(Tensor x, Context& context) const;
+  double p_;
+  std::uint64_t layer_;
+};
+
+/// Tokens and learned positions: ids [rows,S] -> [T,H]. Either table may be a tied unit's.
+class EmbeddingLayer final : public Layer {
+ public:
+  static constexpr std::size_t slots = 2;  // ids (weight), dy (weight, split backward)
+  EmbeddingLayer(ParamId table, int slot, ParamId positions, std::size_t first_slot)
+      : table_(table), positions_(positions), slot_(slot), first_(first_slot) {}
+  Tensor forward(Tensor ids, Context& context, Stash& stash) override;
+  Tensor backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) override;
+
+ private:
+  void weight_gradient(View const& dy, View const& ids, Context& context) const;
+  ParamId table_, positions_;
+  int slot_;
+  std::size_t first_;
+};
+
+/// Softmax cross-entropy against the micro-batch's targets: adds to its tally; keeps the gradient in the logits' memory.
+/// The output is the logits' memory too, and carries no information.
+class CrossEntropyLoss final : public Layer {
+ public:
+  static constexpr std::size_t slots = 1;  // dlogits (input)
+  explicit CrossEntropyLoss(std::size_t first_slot) : first_(first_slot) {}
+  Tensor forward(Tensor logits, Context& context, Stash& stash) override;
+  Tensor backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) override;
+
+ private:
+  std::size_t first_;
+};
+
+/// Half the squared distance to the target, summed.
+class SquaredErrorLoss final : public Layer {
+ public:
+  static constexpr std::size_t slots = 1;
+  explicit SquaredErrorLoss(std::size_t first_slot) : first_(first_slot) {}
+  Tensor forward(Tensor y, Context& context, Stash& stash) override;
+  Tensor backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) override;
+
+ private:
+  std::size_t first_;
+};
+
+/// Layers one after the other.
+class Chain final : public Layer {
+ public:
+  explicit Chain(std::vector<std::unique_ptr<Layer>> layers) : layers_(std::move(layers)) {}
+  Tensor forward(Tensor x, Context& context, Stash& stash) override;
+  Tensor backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) override;
+
+ private:
+  std::vector<std::unique_ptr<Layer>> layers_;
+};
+
+/// y = x + f(x). The sum is written over f's output; backward writes over f's input gradient.
+class Residual final : public Layer {
+ public:
+  explicit Residual(std::unique_ptr<Layer> f) : f_(std::move(f)) {}
+  Tensor forward(Tensor x, Context& context, Stash& stash) override;
+  Tensor backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) override;
+
+ private:
+  std::unique_ptr<Layer> f_;
+};
+
+}  // namespace shardmark

@@ -1,0 +1,32 @@
+#include "model/spec.hpp"
+
+#include "base/error.hpp"
+
+namespace shardmark {
+
+std::int64_t ModelSpec::elements() const {
+  std::int64_t n = 0;
+  for (auto const& unit : units) n += unit.elements;
+  return n;
+}
+
+UnitId ModelSpec::add_unit(std::string name, int slots) {
+  units.push_back({.name = std::move(name), .params = {}, .slots = slots});
+  return UnitId{std::int32_t(units.size()) - 1};
+}
+
+ParamId ModelSpec::add(UnitId unit, std::string name, std::vector<std::int64_t> full, Initial initial, bool decays, Slice slice) {
+  UnitSpec& home = units[std::size_t(unit.v)];
+  expect(!decays || home.decaying == home.elements, "parameters that decay come first in their unit");
+  ParamSpec param{.name = std::move(name), .full = full, .slice = slice, .unit = unit, .offset = home.elements, .shape = full,
+                  .replicated = 0, .decays = decays, .initial = initial};
+  if (slice.dim >= 0) param.shape[std::size_t(slice.dim)] = slice.end - slice.begin;
+  ParamId const id{std::int32_t(params.size())};
+  home.params.push_back(id);
+  home.elements += param.elements();
+  if (decays) home.decaying = home.elements;
+  params.push_back(std::move(param));
+  return id;
+}
+
+}  // namespace shardmark

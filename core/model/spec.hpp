@@ -1,0 +1,70 @@
+#pragma once
+// What a model's parameters are: names, full shapes, the slice that this rank holds, and the units they lie in.
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/ids.hpp"
+#include "base/types.hpp"
+#include "schedule/schedule.hpp"
+
+namespace shardmark {
+
+/// How a parameter starts; a pure function of (seed, name, index in the full tensor), rounded to fp32.
+struct Initial {
+  enum class Kind : std::uint8_t { zero, one, normal, uniform };
+  Kind kind = Kind::zero;
+  double scale = 0;  // standard deviation, or the half-width of the uniform
+  double mean = 0;
+};
+
+/// A piece of the full tensor along one dimension; dim < 0: all of it.
+struct Slice {
+  int dim = -1;
+  std::int64_t begin = 0, end = 0;
+};
+
+struct ParamSpec {
+  std::string name;  // as PyTorch would call it
+  std::vector<std::int64_t> full;
+  Slice slice;
+  UnitId unit;
+  std::int64_t offset = 0;  // in the unit, elements
+  std::vector<std::int64_t> shape;  // of the slice
+  Axes replicated = 0;      // axes on which this is a copy: counted once in norms
+  bool decays = true;       // weight decay by role: matrices decay, norms and biases don't
+  Initial initial;
+  std::int64_t elements() const {
+    std::int64_t n = 1;
+    for (auto d : shape) n *= d;
+    return n;
+  }
+};
+
+/// One flat segment of parameters. Those that decay come first, so that an update is one operation with one range that decays.
+struct UnitSpec {
+  std::string name;
+  std::vector<ParamId> params;
+  std::int64_t elements = 0;
+  std::int64_t decaying = 0;  // elements [0, decaying) decay
+  int slots = 1;              // gradient slots: one per use of a tied weight
+};
+
+struct ModelSpec {
+  std::vector<ParamSpec> params;  // canonical order: the order of norms
+  std::vector<UnitSpec> units;
+
+  ParamSpec const& operator[](ParamId id) const { return params[std::size_t(id.v)]; }
+  UnitSpec const& operator[](UnitId id) const { return units[std::size_t(id.v)]; }
+  std::int64_t elements() const;
+
+  /// A new, empty unit.
+  UnitId add_unit(std::string name, int slots = 1);
+  /// Adds a parameter behind the unit's others. @pre decaying ones come first.
+  ParamId add(UnitId unit, std::string name, std::vector<std::int64_t> full, Initial initial, bool decays, Slice slice = {});
+};
+
+}  // namespace shardmark

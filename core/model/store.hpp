@@ -1,0 +1,83 @@
+#pragma once
+// The parameter store: weights by (parameter, version), optimizer state, gradients. PipeDream's versions, ZeRO's pieces, buckets and
+// bf16 copies are one mechanism: flat units, equal shards, and versions that live as long as a micro-batch in flight needs them.
+
+#include <utility>
+#include <vector>
+
+#include "model/gradients.hpp"
+#include "model/spec.hpp"
+
+namespace shardmark {
+
+enum class Part : std::uint8_t { compute, master, state0, state1 };
+
+struct StoreConfig {
+  DType compute = DType::f32;  // type in which weights take part in operations; master weights have its accumulator's type
+  int states = 0;              // optimizer state tensors per weight: 0, 1 or 2
+  int shards = 1;              // equal pieces of each unit; states (ZeRO-1) are kept for `shard` only when shards > 1
+  int shard = 0;
+};
+
+class ParameterStore {
+ public:
+  /// @param held  units of this rank, each once
+  ParameterStore(ModelSpec const& spec, std::vector<UnitId> held, std::vector<Segment> const& backward_order, SumOrder sum,
+                 SumShape leaves, StoreConfig config, Arena& arena, Backend& ops, Stream& stream);
+
+  ModelSpec const& spec() const { return spec_; }
+  std::vector<UnitId> const& held() const { return held_; }
+  StoreConfig const& config() const { return config_; }
+  Gradients& gradients() { return gradients_; }
+  Gradients const& gradients() const { return gradients_; }
+
+  /// A weight in the compute type. @throws Error when that version is not resident.
+  View weight(ParamId param, Version version) const { return weights(param, 1, version); }
+  /// `count` adjacent parameters of equal row length, stacked: q, k and v as one [3H,H] matrix.
+  View weights(ParamId first, int count, Version version) const;
+  /// Where the leaf gradient of a parameter (or adjacent ones) is computed, for use site `slot`.
+  View gradient(ParamId first, int count, int slot) const;
+  Write gradient_write(ParamId param, int slot) const { return gradients_.write({spec_[param].unit, slot}); }
+
+  /// The unit as one segment, padded to a multiple of the shards. States ignore the version.
+  View flat(Part part, UnitId unit, Version version) const;
+  /// This rank's equal piece of it; the whole when there is one shard.
+  View shard(Part part, UnitId unit, Version version) const;
+
+  /// Room for version `to`: the old buffer when nothing in flight needs the old version, else a new one.
+  void publish(UnitId unit, Version to, Stream& stream);
+  /// A micro-batch in flight needs (unit, version); the last release of a version that isn't the latest frees it.
+  void pin(UnitId unit, Version version);
+  void release(UnitId unit, Version version);
+  Version latest(UnitId unit) const;
+  /// Versions of `unit` that are resident now.
+  int resident(UnitId unit) const;
+  /// After a checkpoint was loaded: what is resident is `version`.
+  void relabel(UnitId unit, Version version);
+
+ private:
+  struct Resident {
+    Version version;
+    Tensor compute, master;  // master is compute itself unless the compute type is narrower
+    int pins = 0;
+  };
+  struct Unit {
+    std::int64_t padded = 0;
+    std::vector<Resident> versions;  // oldest first; the last is the latest
+    Tensor state0, state1;
+  };
+  Unit const& unit(UnitId id) const;
+  Unit& unit(UnitId id) { return const_cast<Unit&>(std::as_const(*this).unit(id)); }
+  Resident const& find(UnitId id, Version version) const;
+  Resident& find(UnitId id, Version version) { return const_cast<Resident&>(std::as_const(*this).find(id, version)); }
+  Resident make_version(Unit const& unit, Version version, Book book, Stream& stream);
+
+  ModelSpec const& spec_;
+  std::vector<UnitId> held_;
+  StoreConfig config_;
+  Arena& arena_;
+  std::vector<Unit> units_;  // as held_
+  Gradients gradients_;
+};
+
+}  // namespace shardmark

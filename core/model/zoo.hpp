@@ -1,0 +1,30 @@
+#pragma once
+// The models: mlp and gpt. Names are those that a PyTorch user expects (h.0.mlp.fc.weight); q, k and v are separate logical
+// parameters that lie side by side.
+
+#include "model/layer.hpp"
+
+namespace shardmark {
+
+enum class Tied : std::uint8_t { no, yes };
+
+/// training: Kaiming uniform (a = sqrt 5) for the mlp; GPT-2's N(0, 0.02) with residual projections scaled by 1/sqrt(2L), zero biases.
+/// verifying: random nonzero biases and gains, weights of unit fan-in variance, so that no fault hides behind a zero.
+enum class InitialStyle : std::uint8_t { training, verifying };
+
+struct GptConfig {
+  std::int64_t layers = 4, hidden = 256, heads = 4, seq = 128, vocab = 256;
+  double dropout = 0;  // of embeddings and of both residual branches
+  Tied tied = Tied::no;
+};
+/// Pre-LN GPT-2 (Radford et al. 2019): blocks wte+wpe | h.0 .. h.L-1 | ln_f + lm_head + loss.
+Model make_gpt(GptConfig const& config, DType dtype, std::uint64_t seed, InitialStyle style);
+
+struct MlpConfig {
+  std::int64_t layers = 4, hidden = 128, features = 64, classes = 10;
+  double dropout = 0;
+};
+/// `layers` blocks of linear + ReLU, then a block of linear + softmax cross-entropy.
+Model make_mlp(MlpConfig const& config, DType dtype, std::uint64_t seed, InitialStyle style);
+
+}  // namespace shardmark
