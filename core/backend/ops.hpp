@@ -20,7 +20,8 @@ namespace shardmark {
 enum class Transpose : std::uint8_t { no, yes };
 enum class Epilogue : std::uint8_t { none, bias, bias_gelu };
 
-/// c[M,N] (+)= op(a)[M,K] op(b)[K,N], then the epilogue: + bias[N]; bias_gelu: aux[M,N] = c + bias, c = gelu(aux).
+/// c[M,N] (+)= op(a)[M,K] op(b)[K,N], then the epilogue: + bias[N]; bias_gelu: aux[M,N] = c + bias, c = gelu(aux) of the rounded
+/// aux; aux may be absent (evaluation). An epilogue needs Write::overwrite. Accumulating adds the finished sum to c.
 /// a, b, c may have any row stride; the last dimension is dense. c may be of the accumulator's type.
 /// The deterministic path's bits don't depend on how M or N are split.
 struct Matmul {
@@ -103,9 +104,11 @@ struct PositionWeight {
 };
 
 /// y = keep(row, e) ? x / (1 - p) : 0, for x, y [rows, ...]; used forward on x and backward on dy; y may be x.
-/// The mask is a pure function of (seed, layer, samples[row,0] = update, samples[row,1] = global sample id, element index in
-/// the *full* tensor of one sample): word `element` of Randoms{seed, dropout, layer-update-sample hash}, kept when
-/// uniform >= p. `first_element` and `full_width` place a shard of the last dimension in the full tensor.
+/// The mask is a pure function of (seed, layer, samples[row,0] = update, samples[row,1] = global sample id, e), e the element's
+/// index in the *full* tensor of one sample (dropout_key.hpp): with Randoms r{seed, Purpose::dropout,
+/// dropout_stream(layer, update, sample)}, e is kept when r.block(e / 4)[e % 4] >= p 2^32. 1 / (1 - p) is rounded once, then
+/// multiplied. `first_element` and `full_width` place a shard of the last dimension in the full tensor: the local element
+/// (line, column) of a row is e = line * full_width + first_element + column.
 struct Dropout {
   View x, y, samples;  // samples [rows,2] i64
   double p = 0;
@@ -114,8 +117,8 @@ struct Dropout {
 };
 
 /// Softmax cross-entropy over the last dimension. logits [T,V], target [T] i32, -1: not counted (its dlogits are 0).
-/// tally f64[3] += {sum of losses, counted, correct (argmax = target, the lowest index wins)}. dlogits = (softmax - onehot) scale; it may be logits
-/// itself, or absent (evaluation). The sum over rows is a fixed tree, in fp64.
+/// tally f64[3] += {sum of losses, counted, correct (argmax = target, the lowest index wins)}. dlogits = (softmax - onehot) scale; it may
+/// be logits itself, or absent (evaluation). The sum over rows is a fixed tree, in fp64.
 struct CrossEntropy {
   View logits, target, tally, dlogits;
   double scale = 1;
@@ -166,7 +169,7 @@ struct FlagNonFinite {
 };
 
 /// g = clip g; SGD with decay, momentum and Nesterov as PyTorch defines them; out may be weight; compute (absent, or bf16) gets
-/// a rounded copy. When skip is set, weights and state pass through unchanged. The first update starts momentum = g.
+/// a rounded copy. When skip is set, weights and state pass through unchanged. Momentum starts at 0, so the first update makes it g.
 struct SgdUpdate {
   View weight, gradient, momentum, out, compute, scalars;  // momentum absent when the factor is 0
   double factor = 0, decay = 0;
@@ -181,9 +184,9 @@ struct AdamWUpdate {
   std::int64_t decay_from = 0, decay_to = 0;
 };
 
-using Op = std::variant<Matmul, SumTree, ColumnSum, LayerNorm, LayerNormInput, LayerNormWeight, Gelu, GeluInput, Relu, ReluInput,
-                        Attention, AttentionInput, Embedding, EmbeddingWeight, PositionWeight, Dropout, CrossEntropy, SquaredError,
-                        Fill, Copy, NormLeaves, TreeTotal, Decide, FlagNonFinite, SgdUpdate, AdamWUpdate>;
+using Op = std::variant<Matmul, SumTree, ColumnSum, LayerNorm, LayerNormInput, LayerNormWeight, Gelu, GeluInput, Relu, ReluInput, Attention,
+                        AttentionInput, Embedding, EmbeddingWeight, PositionWeight, Dropout, CrossEntropy, SquaredError, Fill, Copy,
+                        NormLeaves, TreeTotal, Decide, FlagNonFinite, SgdUpdate, AdamWUpdate>;
 
 /// Up to 10 views; what an operation touches.
 struct Views {
