@@ -24,11 +24,11 @@ enum class CommunicationModel : std::uint8_t {
 
 /// What the checker found about a lane. Units: micro-batches of one block or chunk.
 struct LaneFacts {
-  int peak_stashes = 0;          // full stashes, forward to backward (or weight backward)
-  int peak_boundary_inputs = 0;  // kept only as boundary inputs, because they are recomputed
-  int peak_weight_residues = 0;  // between backward_input and backward_weight
-  int peak_versions = 1;         // weight versions of one unit at once
-  int staleness = 0;             // largest (latest version - version used by backward)
+  int peak_stashes = 0;                          // full stashes, forward to backward (or weight backward)
+  int peak_boundary_inputs = 0;                  // kept only as boundary inputs, because they are recomputed
+  int peak_weight_residues = 0;                  // between backward_input and backward_weight
+  int peak_versions = 1;                         // weight versions of one unit at once
+  int staleness = 0;                             // largest (latest version - version used by backward)
   int sends = 0, receives = 0, collectives = 0;  // postings per window
 };
 

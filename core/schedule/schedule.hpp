@@ -4,14 +4,22 @@
 //
 //   planner (coarse: chunks)  ->  refine (blocks)  ->  recompute -> bucket -> lower (communication)  ->  check  ->  execute
 //
-// A lane is a prologue, a body that repeats, and an epilogue. Ids in the prologue are absolute. Ids in the body are those of its
-// first repetition: each later one adds `micros_per_window` to every micro-batch and `versions_per_window` to every version.
-// Epilogue ids count from the moment the body stops, as if the body had run zero times; the executor shifts them likewise.
-// A synchronous lane has an empty prologue and epilogue. An asynchronous lane at stage s of S holds w = S-1-s forwards in its
-// prologue and the w matching backwards in its epilogue, so all lanes have forwarded equally many micro-batches at all times.
+// A lane is a prologue, a body that repeats, and an epilogue (three sections). Ids in the prologue are absolute. Ids in the body are
+// those of its first repetition: each later one adds `micros_per_window` to every micro-batch and `versions_per_window` to every
+// version. Epilogue ids count from the moment the body stops, as if it had run zero times: they are shifted by all its repetitions.
+// shifted() does this; a version that comes out below 0 is version 0, the initial weights.
+//
+// A synchronous lane has an empty prologue and epilogue. An asynchronous lane at stage s of S runs w = S-1-s backwards behind its
+// forwards. Its prologue has the first windows, enough to forward S-1 micro-batches, without the last w backwards; its epilogue has
+// w backwards. So after any number of repetitions all lanes have forwarded equally many micro-batches, and the epilogue ends them all:
+//
+//   S=3, an update after each backward   prologue          body (repeats)  epilogue
+//   stage 0                            | F0 F1           | F2 B0         | B0 B1
+//   stage 1                            | F0 F1 B0        | F2 B1         | B1
+//   stage 2                            | F0 B0 F1 B1     | F2 B2         |
 
 #include <cstdint>
-#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,79 +39,123 @@ enum class Do : std::uint8_t {
   reduce,           // coarse mark: all gradients of the window are complete on this lane; lower() turns it into posts and waits
   fold,             // chunk, micro: the leaf gradients of this block and micro-batch join their sums
   post,             // token: start a group of messages or a collective
-  wait,             // token
-  tie,              // add the slots of tied weights, once
-  decide,           // norm, clip, non-finite, learning rate: one decision for the update
-  update            // coarse: all units of the lane to `version`; refined: chunk's units
+  wait,             // token: complete it
+  tie,              // unit, version: add the slots of this tied unit in ascending order, once
+  decide,           // version: norm, clip, non-finite, learning rate: one decision for the update; a barrier over synchronous lanes
+  update            // version: coarse: all units of the lane; refined: `unit`
 };
 std::string_view name(Do what);
 
 struct Action {
   Do what = Do::forward;
-  ChunkId chunk;
-  MicroId micro;
-  Version version;
-  Token token;
+  ChunkId chunk = {};
+  MicroId micro = {};
+  Version version = {};  // forward, backward: which weights to read; tie, decide, update: the version that is being made
+  Token token = {};
+  UnitId unit = {};
   auto operator<=>(Action const&) const = default;
 };
 
 enum class Transfer : std::uint8_t { send, receive, collective };
 
-/// What a token stands for. Postings with the same token form one group.
+/// What a token stands for. Postings with the same token form one group: one call of Communicator::post, one Request.
+/// A token is posted once and waited for once in one run of its section, so nothing is outstanding between two repetitions.
+/// Ids are shifted like the actions of the section.
 struct Posting {
-  Token token;
+  Token token = {};
   Transfer transfer = Transfer::send;
   // send and receive: the tensor that crosses the boundary in front of block `edge` (activation) or its gradient
   int peer = -1;  // lane
-  ChunkId edge;
+  ChunkId edge = {};
   bool gradient = false;
-  MicroId micro;
+  MicroId micro = {};  // also of a collective that runs at every micro-batch (Inside::replicas): the leaves of that one
   // collective: over the ranks that differ on `axes`
   Collective what = Collective::all_reduce;
   Axes axes = 0;
-  BucketId bucket;
-  std::string group;  // a named group (holders of a tied weight) instead of axes; empty: none
+  BucketId bucket = {};
+  // the holders of a tied unit instead of axes: an all-gather over the mesh's group `group` = tied_group(unit); empty: none.
+  // Every member sends its slots in ascending order (TiedUnit::slots_per_holder pieces; a holder of fewer sends zeros behind them),
+  // members are in lane order. `tie` then adds all slots, ascending, the same on every holder.
+  std::string group = {};
+  UnitId unit = {};
+  auto operator<=>(Posting const&) const = default;
 };
 
+enum class Section : std::uint8_t { prologue, body, epilogue };
+inline constexpr Section sections[] = {Section::prologue, Section::body, Section::epilogue};
+std::string_view name(Section section);
+
 struct Lane {
-  std::vector<Action> prologue, body, epilogue;
-  std::vector<Posting> postings;
+  std::vector<Action> prologue = {}, body = {}, epilogue = {};
+  std::vector<Posting> postings = {};  // ascending tokens
+
+  std::vector<Action>& operator[](Section section);
+  std::vector<Action> const& operator[](Section section) const;
 };
 
 /// Gradients of one unit that one use site produces: unit and slot. A tied unit has one slot per use.
 struct Segment {
-  UnitId unit;
+  UnitId unit = {};
   int slot = 0;
   auto operator<=>(Segment const&) const = default;
 };
 
 /// Segments that are reduced together: consecutive in the order in which backward completes them.
 struct Bucket {
-  BucketId id;
-  std::vector<Segment> segments;
+  BucketId id = {};
+  std::vector<Segment> segments = {};
   std::int64_t elements = 0;
 };
 
 /// What a schedule must know of one block; no tensors.
 struct BlockShape {
-  std::string name;
-  std::vector<Segment> produces;       // gradient segments that its backward completes a leaf of
-  std::vector<std::int64_t> elements;  // of each of those segments
-  std::int64_t boundary_elements = 0;  // per sample, of its output
+  std::string name = {};
+  std::vector<Segment> produces = {};                        // gradient segments that its backward completes a leaf of
+  std::vector<std::int64_t> elements = {};                   // of each of those segments
+  std::int64_t boundary_elements = 0;                        // per sample, of its output
   double forward_cost = 1, input_cost = 1, weight_cost = 1;  // relative, for simulate and balance
 };
 
+/// How far a schedule is on its way to the executor.
+enum class Form : std::uint8_t { coarse, refined, lowered };
+
 struct Schedule {
-  std::string name;
-  std::vector<int> lane_of_chunk;  // coarse: chunk -> lane; refined: block -> lane
-  std::vector<Lane> lanes;
-  std::vector<std::vector<Bucket>> buckets;  // per lane, in backward order; empty before bucketing
-  SumOrder sum;
-  SumShape leaves;            // of each gradient segment in one update, on one replica (serial twins: replicas x micros)
+  std::string name = {};
+  std::vector<int> lane_of_chunk = {};  // coarse: chunk -> lane; refined: block -> lane
+  std::vector<Lane> lanes = {};
+  std::vector<std::vector<Bucket>> buckets = {};  // per lane, in backward order; empty before bucketing
+  SumOrder sum = {};
+  SumShape leaves = {};       // of each gradient segment in one update, on one replica (serial twins: replicas x micros)
   int micros_per_window = 1;  // forwards of one body
   int versions_per_window = 1;
-  bool refined = false;
+  Form form = Form::coarse;
+  Axes reduced_over = 0;  // the axes that lower() was given
+
+  /// Update u (from 0) makes version u+1 from the micro-batches [u, u+1) * micros_per_update().
+  int micros_per_update() const { return micros_per_window / versions_per_window; }
+  bool synchronous() const;
 };
+
+/// The action as it is in a section that runs after `windows` repetitions of the body (prologue: 0).
+Action shifted(Action action, Schedule const& schedule, int windows);
+/// The postings of one token, in a lane of an unshifted schedule.
+std::span<Posting const> postings_of(Lane const& lane, Token token);
+
+/// A unit that several blocks use: one gradient slot per use.
+struct TiedUnit {
+  UnitId unit = {};
+  std::vector<int> lane_of_slot = {};  // ascending slots
+  std::vector<int> holders() const;    // distinct lanes, ascending
+  int slots_per_holder() const;        // the largest number of slots on one lane
+  bool on(int lane) const;
+  bool shared() const { return holders().size() > 1; }
+};
+/// Units with more than one slot, ascending. `lane_of_block` as in a refined schedule.
+std::vector<TiedUnit> tied_units(std::vector<BlockShape> const& blocks, std::vector<int> const& lane_of_block);
+/// The units whose gradients the blocks of `lane` produce, ascending, each once: those that this lane updates.
+std::vector<UnitId> units_of_lane(std::vector<BlockShape> const& blocks, std::vector<int> const& lane_of_block, int lane);
+/// "tied:<unit>": the name of the mesh's group of holders.
+std::string tied_group(UnitId unit);
 
 /// What a pipeline planner takes: no options, no tensors.
 struct PipelineShape {
@@ -114,11 +166,15 @@ struct PipelineShape {
 
 /// One lane, `micros` micro-batches in ascending order, each forward then backward; reduce, update. `serial` and one replica of `ddp`.
 Schedule plan_sequential(std::string name, int micros);
+/// The same with the leaves of a serial twin: `leaves.outer` replicas of `leaves.inner` micro-batches, all on this lane.
+Schedule plan_sequential(std::string name, SumShape leaves);
 
 // ---- passes: each takes a schedule and returns the next one
 
 /// From chunks to blocks. `first_block[c]..first_block[c+1]` are chunk c's blocks; every block exactly once.
-/// Forward walks blocks upwards, backward downwards with a fold after each; update becomes decide + one update per block.
+/// Forward walks blocks upwards, backward downwards with a fold after each (split: after each backward_weight); blocks without
+/// parameters fold nothing. update becomes: tie for each tied unit that this lane holds a slot of, decide, and one update for each
+/// unit of units_of_lane(), ascending. A tied unit is thus updated once on each lane that holds it, from equal sums.
 /// @throws Error when first_block isn't a partition.
 Schedule refine(Schedule const& coarse, std::vector<BlockShape> const& blocks, std::vector<int> const& first_block);
 
@@ -128,15 +184,24 @@ struct BucketRule {
   bool last_alone = true;                  // the segment that completes last is a bucket of its own: it is the exposed one
   std::size_t element_bytes = 4;
 };
-/// Groups each lane's segments, in the order in which the last micro-batch's backward completes them.
+/// Groups each lane's segments, in the order in which the last micro-batch's backward completes them. A segment is never cut: it
+/// joins the open bucket unless that would exceed the cap, so one that is larger than the cap is a bucket of its own.
 Schedule bucket(Schedule refined, std::vector<BlockShape> const& blocks, BucketRule const& rule);
 
 enum class Overlap : std::uint8_t { off, on };
-/// Inserts communication. Between lanes: a receive is posted and waited for before the action that needs it, a send is posted
-/// after the action that makes it and waited for before the same channel's next send or, for activations, before the micro-batch's
-/// backward; nothing blocks that the checker can't prove to end. On `axes` (data): one all-reduce per bucket and window, posted after the fold that
-/// completes it (Overlap::on) or all at the reduce mark (off), waited for before decide. `axes` = 0: no reduction.
-/// `tied`: units with several slots on different lanes are exchanged among their holders after reduction.
+/// Inserts communication.
+///
+/// Between lanes: a receive is posted right before the action that needs it (before the recomputation that precedes it) and waited for
+/// at once. A send is posted right after the action that makes it. A send that stands directly before a receive from the same
+/// lane forms one group with it: NCCL runs the groups of a communicator one after another, so the two directions of a
+/// 1F1B boundary would block each other. Other sends are waited for late: an activation before the same micro-batch's backward, a
+/// gradient before the next one on its channel, both at the end of their section at the latest.
+///
+/// On `axes` (data): one all-reduce per bucket and update, posted after the fold that completes it (Overlap::on) or all at the reduce
+/// mark (off), waited for at the mark in order of posting. `axes` = 0: no reduction. With Inside::replicas each micro-batch's leaves are
+/// reduced bucket by bucket before they are folded: folds move behind the waits.
+///
+/// A tied unit with holders on several lanes: after the reduction, an all-gather over its holders before `tie`.
 Schedule lower(Schedule bucketed, std::vector<BlockShape> const& blocks, Axes axes, Overlap overlap);
 
 }  // namespace shardmark

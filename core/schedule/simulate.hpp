@@ -11,9 +11,9 @@ namespace shardmark {
 
 /// Unit: seconds (or any unit of time); bytes for sizes.
 struct Costs {
-  std::function<double(Action const&, int lane)> action;                // duration of a computing action
-  std::function<double(Posting const&, Schedule const&)> transfer;      // duration of a message or collective once started
-  bool overlap = true;                                                  // transfers run beside computation
+  std::function<double(Action const&, int lane)> action;            // duration of a computing action
+  std::function<double(Posting const&, Schedule const&)> transfer;  // duration of a message or collective once started
+  bool overlap = true;                                              // transfers run beside computation
 };
 /// alpha + bytes / beta for messages; c(n) alpha + 2 (n-1)/n bytes / beta for ring all-reduces of n ranks.
 struct AlphaBeta {
@@ -44,6 +44,7 @@ Timeline simulate(Schedule const& schedule, Costs const& costs, int windows = 1)
 std::string render(Schedule const& schedule, int columns = 100);
 /// One line per action, for logs and tests.
 std::string to_string(Action const& action);
+std::string to_string(Posting const& posting);
 std::string to_text(Schedule const& schedule);
 
 }  // namespace shardmark

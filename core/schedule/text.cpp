@@ -1,0 +1,103 @@
+// Names and the text form of a schedule.
+
+#include <fmt/format.h>
+
+#include <iterator>
+#include <utility>
+
+#include "schedule/simulate.hpp"
+
+namespace shardmark {
+
+std::string_view name(Do what) {
+  switch (what) {
+    case Do::forward:
+      return "forward";
+    case Do::backward:
+      return "backward";
+    case Do::backward_input:
+      return "backward_input";
+    case Do::backward_weight:
+      return "backward_weight";
+    case Do::recompute:
+      return "recompute";
+    case Do::reduce:
+      return "reduce";
+    case Do::fold:
+      return "fold";
+    case Do::post:
+      return "post";
+    case Do::wait:
+      return "wait";
+    case Do::tie:
+      return "tie";
+    case Do::decide:
+      return "decide";
+    case Do::update:
+      return "update";
+  }
+  return "?";
+}
+
+std::string_view name(Section section) {
+  switch (section) {
+    case Section::prologue:
+      return "prologue";
+    case Section::body:
+      return "body";
+    case Section::epilogue:
+      return "epilogue";
+  }
+  return "?";
+}
+
+std::string to_string(Action const& action) {
+  std::string text(name(action.what));
+  auto const add = [&](char const* word, int value) { fmt::format_to(std::back_inserter(text), " {} {}", word, value); };
+  bool const versioned = action.what != Do::post && action.what != Do::wait && action.what != Do::fold && action.what != Do::reduce;
+  if (action.unit.valid()) add("unit", action.unit.v);
+  if (action.chunk.valid()) add("chunk", action.chunk.v);
+  if (action.micro.valid()) add("micro", action.micro.v);
+  if (versioned) add("version", action.version.v);
+  if (action.token.valid()) add("token", action.token.v);
+  return text;
+}
+
+std::string to_string(Posting const& posting) {
+  if (posting.transfer == Transfer::collective) {
+    std::string text(name(posting.what));
+    if (posting.bucket.valid()) fmt::format_to(std::back_inserter(text), " bucket {}", posting.bucket.v);
+    if (!posting.group.empty()) fmt::format_to(std::back_inserter(text), " group {}", posting.group);
+    if (posting.axes != 0) fmt::format_to(std::back_inserter(text), " axes {}", int(posting.axes));
+    if (posting.micro.valid()) fmt::format_to(std::back_inserter(text), " micro {}", posting.micro.v);
+    return text;
+  }
+  bool const send = posting.transfer == Transfer::send;
+  return fmt::format("{} {} edge {} micro {} {} lane {}", send ? "send" : "receive", posting.gradient ? "gradient" : "activation",
+                     posting.edge.v, posting.micro.v, send ? "to" : "from", posting.peer);
+}
+
+std::string to_text(Schedule const& schedule) {
+  std::string text;
+  auto const out = std::back_inserter(text);
+  fmt::format_to(out, "schedule {}: {} lanes, {} micro-batches and {} updates a window\n", schedule.name, schedule.lanes.size(),
+                 schedule.micros_per_window, schedule.versions_per_window);
+  for (std::size_t lane = 0; lane < schedule.lanes.size(); ++lane) {
+    for (Section section : sections) {
+      std::vector<Action> const& actions = schedule.lanes[lane][section];
+      for (std::size_t i = 0; i < actions.size(); ++i) {
+        fmt::format_to(out, "lane {} {} {}: {}", lane, name(section), i, to_string(actions[i]));
+        if (actions[i].what == Do::post) {
+          char const* separator = ": ";
+          for (Posting const& posting : postings_of(schedule.lanes[lane], actions[i].token)) {
+            text += std::exchange(separator, " + ") + to_string(posting);
+          }
+        }
+        text += '\n';
+      }
+    }
+  }
+  return text;
+}
+
+}  // namespace shardmark
