@@ -88,11 +88,17 @@ void ParameterStore::publish(UnitId id, Version to, Stream& stream) {
   Unit& u = unit(id);
   Resident& last = u.versions.back();
   expect(to.v == last.version.v + 1, "versions grow by one");
-  if (last.pins == 0) {
+  if (last.pins == 0 && config_.retained == 0) {
     last.version = to;
     return;
   }
   u.versions.push_back(make_version(u, to, Book::versions, stream));
+  prune(u);
+}
+
+void ParameterStore::prune(Unit& u) {
+  std::int32_t const oldest = u.versions.back().version.v - config_.retained;
+  std::erase_if(u.versions, [&](Resident const& old) { return old.pins == 0 && old.version.v < oldest; });
 }
 
 void ParameterStore::pin(UnitId id, Version version) { ++find(id, version).pins; }
@@ -101,9 +107,7 @@ void ParameterStore::release(UnitId id, Version version) {
   Resident& r = find(id, version);
   expect(r.pins > 0, "a version is released more often than it was pinned");
   --r.pins;
-  auto& versions = unit(id).versions;
-  Version const newest = versions.back().version;
-  std::erase_if(versions, [&](Resident const& old) { return old.pins == 0 && old.version != newest; });
+  prune(unit(id));
 }
 
 Version ParameterStore::latest(UnitId id) const { return unit(id).versions.back().version; }

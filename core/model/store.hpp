@@ -17,6 +17,7 @@ struct StoreConfig {
   int states = 0;              // optimizer state tensors per weight: 0, 1 or 2
   int shards = 1;              // equal pieces of each unit; states (ZeRO-1) are kept for `shard` only when shards > 1
   int shard = 0;
+  int retained = 0;            // versions behind the latest that later forwards still use (vertical sync, 2BW)
 };
 
 class ParameterStore {
@@ -44,9 +45,9 @@ class ParameterStore {
   /// This rank's equal piece of it; the whole when there is one shard.
   View shard(Part part, UnitId unit, Version version) const;
 
-  /// Room for version `to`: the old buffer when nothing in flight needs the old version, else a new one.
+  /// Room for version `to`: the old buffer when nothing in flight or to come needs the old version, else a new one.
   void publish(UnitId unit, Version to, Stream& stream);
-  /// A micro-batch in flight needs (unit, version); the last release of a version that isn't the latest frees it.
+  /// A micro-batch in flight needs (unit, version); the last release of a version that isn't retained frees it.
   void pin(UnitId unit, Version version);
   void release(UnitId unit, Version version);
   Version latest(UnitId unit) const;
@@ -70,6 +71,7 @@ class ParameterStore {
   Unit& unit(UnitId id) { return const_cast<Unit&>(std::as_const(*this).unit(id)); }
   Resident const& find(UnitId id, Version version) const;
   Resident& find(UnitId id, Version version) { return const_cast<Resident&>(std::as_const(*this).find(id, version)); }
+  void prune(Unit& unit);
   Resident make_version(Unit const& unit, Version version, Book book, Stream& stream);
 
   ModelSpec const& spec_;

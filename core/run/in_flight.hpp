@@ -1,0 +1,104 @@
+#pragma once
+// What is alive between actions: micro-batches, stashes, the tensors on boundaries, requests. Fixed capacity after warm-up.
+
+#include <algorithm>
+#include <vector>
+
+#include "comm/communicator.hpp"
+#include "model/layer.hpp"
+
+namespace shardmark {
+
+/// Tensors in front of a block: its input (activation), or the gradient of it that its backward made.
+class Boundaries {
+ public:
+  Boundaries() { live_.reserve(256); }
+  void put(ChunkId edge, MicroId micro, bool gradient, Tensor tensor) { live_.push_back({edge, micro, gradient, std::move(tensor)}); }
+  Tensor take(ChunkId edge, MicroId micro, bool gradient) {
+    auto const at = find(edge, micro, gradient);
+    expect(at != live_.end(), "an action needs a tensor that nothing has made");
+    Tensor out = std::move(at->tensor);
+    *at = std::move(live_.back());
+    live_.pop_back();
+    return out;
+  }
+  std::size_t size() const { return live_.size(); }
+
+ private:
+  struct Entry {
+    ChunkId edge;
+    MicroId micro;
+    bool gradient;
+    Tensor tensor;
+  };
+  std::vector<Entry>::iterator find(ChunkId edge, MicroId micro, bool gradient) {
+    return std::find_if(live_.begin(), live_.end(),
+                        [&](Entry const& e) { return e.edge == edge && e.micro == micro && e.gradient == gradient; });
+  }
+  std::vector<Entry> live_;
+};
+
+/// Stashes by (block, micro-batch), reused.
+class Stashes {
+ public:
+  Stash& open(ChunkId block, MicroId micro, std::size_t slots) {
+    for (Entry& e : entries_)
+      if (!e.used && e.stash->size() == slots) return claim(e, block, micro);
+    entries_.push_back({block, micro, std::make_unique<Stash>(slots), false});
+    return claim(entries_.back(), block, micro);
+  }
+  Stash& at(ChunkId block, MicroId micro) {
+    for (Entry& e : entries_)
+      if (e.used && e.block == block && e.micro == micro) return *e.stash;
+    invariant(false, "a backward has no stash");
+    return *entries_.front().stash;
+  }
+  void close(ChunkId block, MicroId micro) {
+    for (Entry& e : entries_)
+      if (e.used && e.block == block && e.micro == micro) {
+        e.stash->drop(Until::weight);
+        e.used = false;
+        --open_;
+      }
+  }
+  int open_count() const { return open_; }
+  int peak() const { return peak_; }
+
+ private:
+  struct Entry {
+    ChunkId block;
+    MicroId micro;
+    std::unique_ptr<Stash> stash;
+    bool used;
+  };
+  Stash& claim(Entry& e, ChunkId block, MicroId micro) {
+    e.block = block;
+    e.micro = micro;
+    e.used = true;
+    peak_ = std::max(peak_, ++open_);
+    return *e.stash;
+  }
+  std::vector<Entry> entries_;
+  int open_ = 0, peak_ = 0;
+};
+
+/// Posted and not yet waited for; a token is outstanding at most once.
+class OpenRequests {
+ public:
+  OpenRequests() { open_.reserve(256); }
+  void add(Token token, Request request) { open_.emplace_back(token, std::move(request)); }
+  void wait(Token token, Stream& consumer) {
+    auto const at = std::find_if(open_.begin(), open_.end(), [&](auto const& e) { return e.first == token; });
+    expect(at != open_.end(), "a wait for something that was not posted");
+    Request request = std::move(at->second);
+    if (at != open_.end() - 1) *at = std::move(open_.back());
+    open_.pop_back();
+    request.wait(consumer);
+  }
+  bool empty() const { return open_.empty(); }
+
+ private:
+  std::vector<std::pair<Token, Request>> open_;
+};
+
+}  // namespace shardmark

@@ -1,0 +1,118 @@
+#include "run/job.hpp"
+
+#include <map>
+
+#include "backend/decorators/meta.hpp"
+#include "comm/decorators/recording.hpp"
+
+namespace shardmark {
+namespace {
+
+class FromLoader final : public BatchSource {
+ public:
+  explicit FromLoader(Loader& loader) : loader_(loader) {}
+  HostBatch const& next() override { return loader_.next(); }
+
+ private:
+  Loader& loader_;
+};
+
+/// Micro-batches as large as the first update's, without content.
+class ShapesOnly final : public BatchSource {
+ public:
+  ShapesOnly(Job const& job, int replica) {
+    std::int64_t const rows = std::min(job.global_batch, job.data->size());
+    int const first = job.plays_all_replicas ? 0 : replica, last = job.plays_all_replicas ? job.replicas : replica + 1;
+    for (int r = first; r < last; ++r)
+      for (int k = 0; k < job.micros; ++k) {
+        HostBatch batch;
+        batch.rows = piece_of(piece_of(rows, job.replicas, r).size(), job.micros, k).size();
+        batch.window_counted = 1;
+        batches_.push_back(std::move(batch));
+      }
+  }
+  HostBatch const& next() override { return batches_[at_++ % batches_.size()]; }
+
+ private:
+  std::vector<HostBatch> batches_;
+  std::size_t at_ = 0;
+};
+
+int lane_of(Mesh const& mesh) { return mesh.coordinate(Axis::pipeline); }
+
+/// Named groups of the holders of tied weights.
+std::vector<NamedGroup> tied_groups(Job const& job) {
+  std::vector<NamedGroup> out;
+  for (TiedUnit const& tied : tied_units(job.model->shapes(), job.schedule.lane_of_chunk))
+    if (tied.shared()) out.push_back({tied_group(tied.unit), tied.holders()});
+  return out;
+}
+
+ProgramParts program_parts(Job const& job, Backend& ops, Arena& arena, Mesh& mesh, BatchSource& source) {
+  return {.model = *job.model, .schedule = job.schedule, .lane = lane_of(mesh), .ops = ops, .arena = arena, .mesh = mesh,
+          .batches = source, .samples = job.data->shape(), .optimizer = job.optimizer, .reduction = job.reduction};
+}
+
+constexpr std::size_t meta_slab = std::size_t(1) << 44;
+constexpr int warm_windows = 2, counted_windows = 2;
+
+}  // namespace
+
+Job serial_twin(Job const& job) {
+  expect(job.schedule.synchronous(), "only synchronous schedules have this twin");
+  Job twin = job;
+  twin.mesh = {};
+  twin.plays_all_replicas = true;
+  twin.reduction = Reduction::fixed_tree;
+  auto const blocks = job.model->shapes();
+  Schedule schedule = plan_sequential("serial", SumShape{job.replicas, job.micros});
+  schedule.sum = job.schedule.sum;
+  schedule = refine(schedule, blocks, {0, int(blocks.size())});
+  twin.schedule = lower(schedule, blocks, 0, Overlap::off);
+  return twin;
+}
+
+DryRun dry_run(Job const& job, int rank) {
+  auto meta = make_meta_backend();
+  RecordingCommunicator world(rank, job.mesh.ranks());
+  Mesh mesh(world, job.mesh, tied_groups(job));
+  Ledger ledger;
+  Arena arena(meta->reserve(meta_slab, Place::host), ledger);
+  ShapesOnly shapes(job, mesh.coordinate(Axis::data));
+  ProgramParts parts = program_parts(job, *meta, arena, mesh, shapes);
+  parts.values = Values::none;
+  Program program(std::move(parts));
+  program.advance(warm_windows);
+  meta->reset();
+  world.reset();
+  program.advance(counted_windows);
+  DryRun out;
+  out.flops_per_window = meta->flops() / counted_windows;
+  out.matmul_flops_per_window = meta->flops("matmul") / counted_windows;
+  for (auto const& t : world.traffic())
+    out.collectives.push_back({t.what, std::string(t.purpose), t.calls / counted_windows, t.bytes / counted_windows});
+  out.messages = world.messages_sent() / counted_windows;
+  out.message_bytes = world.message_bytes_sent() / counted_windows;
+  program.drain();
+  out.slab_bytes = arena.high_water();
+  out.peak_total = ledger.peak_total();
+  for (std::size_t b = 0; b < books; ++b) out.peak[b] = ledger.peak(Book(b));
+  out.stashes = program.peak_stashes();
+  return out;
+}
+
+Rig::Rig(Job const& job, RigParts parts)
+    : job_(job), mesh_(std::make_unique<Mesh>(parts.world, job.mesh, tied_groups(job))), sampler_(job_.sampler()) {
+  std::size_t const bytes = dry_run(job_, parts.world.rank()).slab_bytes;
+  // Peers read and write each other's tensors where the transport allows it.
+  std::optional<Region> shared = parts.world.symmetric(bytes);
+  arena_ = std::make_unique<Arena>(shared ? *shared : parts.ops.reserve(bytes, Place::host), ledger_);
+  loader_ = std::make_unique<Loader>(*job_.data, sampler_, job_.cut(mesh_->coordinate(Axis::data)), job_.prefetch);
+  source_ = std::make_unique<FromLoader>(*loader_);
+  ProgramParts program = program_parts(job_, parts.ops, *arena_, *mesh_, *source_);
+  program.observer = parts.observer;
+  program.hooks = std::move(parts.hooks);
+  program_ = std::make_unique<Program>(std::move(program));
+}
+
+}  // namespace shardmark

@@ -1,0 +1,87 @@
+#pragma once
+// A job: everything that all ranks agree on before anything runs. A Rig is one rank of it: memory sized by a dry run, mesh, loader
+// and executor.
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "comm/mesh.hpp"
+#include "data/dataset.hpp"
+#include "run/program.hpp"
+#include "schedule/check.hpp"
+
+namespace shardmark {
+
+struct Job {
+  std::shared_ptr<Model const> model;
+  std::shared_ptr<Dataset const> data;
+  Schedule schedule;  // lowered
+  MeshShape mesh;
+  std::int64_t global_batch = 8;
+  std::uint64_t seed = 1;        // of shuffles; the model has its own
+  int replicas = 1;              // pieces of the global batch that the job as a whole processes
+  int micros = 1;                // pieces of each replica's part
+  bool plays_all_replicas = false;  // a serial twin: one process, all replicas one after the other
+  OptimizerSettings optimizer;
+  Reduction reduction = Reduction::fixed_tree;
+  int prefetch = 2;
+
+  /// How the rank with data coordinate `replica` reads.
+  Cut cut(int replica) const { return {.replicas = replicas, .replica = replica, .micros = micros, .all_replicas = plays_all_replicas}; }
+  Sampler sampler() const { return Sampler(data->size(), global_batch, seed); }
+};
+
+/// The serial twin of a synchronous job: one rank, the same leaves under the same SumOrder (validation rule 2).
+Job serial_twin(Job const& job);
+
+/// What a rank will need and move, found by running its program on shapes alone, without MPI.
+struct DryRun {
+  std::size_t slab_bytes = 0;
+  std::array<std::int64_t, books> peak{};  // by category
+  std::int64_t peak_total = 0;
+  double flops_per_window = 0;
+  double matmul_flops_per_window = 0;
+  int stashes = 0;
+  struct Traffic {
+    Collective what{};
+    std::string purpose;
+    std::int64_t calls = 0, bytes = 0;  // per window; bytes of the arrays that were given
+  };
+  std::vector<Traffic> collectives;
+  std::int64_t message_bytes = 0, messages = 0;  // sent per window
+};
+DryRun dry_run(Job const& job, int rank);
+
+struct RigParts {
+  Backend& ops;
+  Communicator& world;
+  Observer* observer = nullptr;
+  std::vector<Hook*> hooks = {};
+};
+
+class Rig {
+ public:
+  Rig(Job const& job, RigParts parts);
+  Rig(Rig const&) = delete;
+  Program& program() { return *program_; }
+  Mesh& mesh() { return *mesh_; }
+  Arena& arena() { return *arena_; }
+  Ledger& ledger() { return ledger_; }
+  Job const& job() const { return job_; }
+  /// Time in which steps were blocked on data.
+  double data_blocked_seconds() const { return loader_->blocked_seconds(); }
+
+ private:
+  Job job_;
+  Ledger ledger_;
+  std::unique_ptr<Mesh> mesh_;
+  std::unique_ptr<Arena> arena_;
+  Sampler sampler_;
+  std::unique_ptr<Loader> loader_;
+  std::unique_ptr<BatchSource> source_;
+  std::unique_ptr<Program> program_;
+};
+
+}  // namespace shardmark

@@ -1,0 +1,267 @@
+#include "run/program.hpp"
+
+#include <algorithm>
+
+namespace shardmark {
+namespace {
+
+std::vector<ChunkId> blocks_of(Schedule const& schedule, int lane) {
+  std::vector<ChunkId> out;
+  for (std::size_t b = 0; b < schedule.lane_of_chunk.size(); ++b)
+    if (schedule.lane_of_chunk[b] == lane) out.push_back(ChunkId{std::int32_t(b)});
+  return out;
+}
+
+/// Units and segments of a lane's blocks, which need not be contiguous.
+std::vector<UnitId> units_of(Model const& model, std::vector<ChunkId> const& blocks) {
+  std::vector<UnitId> out;
+  for (ChunkId b : blocks)
+    for (UnitId u : model.blocks[std::size_t(b.v)].reads)
+      if (std::find(out.begin(), out.end(), u) == out.end()) out.push_back(u);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+std::vector<Segment> segments_of(Model const& model, std::vector<ChunkId> const& blocks) {
+  std::vector<Segment> out;
+  for (auto b = blocks.rbegin(); b != blocks.rend(); ++b)
+    for (Segment s : model.blocks[std::size_t(b->v)].produces) out.push_back(s);
+  return out;
+}
+
+/// With buckets, gradients lie in the buckets' order, so that each bucket is one range.
+std::vector<Segment> gradient_order(ProgramParts const& parts, std::vector<ChunkId> const& blocks) {
+  auto const& buckets = parts.schedule.buckets;
+  if (buckets.empty()) return segments_of(parts.model, blocks);
+  std::vector<Segment> out;
+  for (Bucket const& bucket : buckets[std::size_t(parts.lane)]) out.insert(out.end(), bucket.segments.begin(), bucket.segments.end());
+  return out;
+}
+
+/// How far forwards read behind the latest version on this lane: 0 unless updates run ahead (vertical sync, 2BW).
+int forward_lag(Schedule const& schedule, Lane const& lane) {
+  int lag = 0, updates = 0;
+  auto const walk = [&](std::vector<Action> const& actions, int repetition) {
+    for (Action const& action : actions) {
+      if (action.what == Do::decide) ++updates;
+      if (action.what == Do::forward) lag = std::max(lag, updates - shifted(action, schedule, repetition).version.v);
+    }
+  };
+  walk(lane.prologue, 0);
+  for (int repetition = 0; repetition < 3; ++repetition) walk(lane.body, repetition);
+  return lag;
+}
+
+}  // namespace
+
+Program::Program(ProgramParts parts)
+    : parts_(std::move(parts)),
+      compute_(parts_.ops.stream()),
+      data_(parts_.ops.stream()),
+      lane_(parts_.schedule.lanes.at(std::size_t(parts_.lane))),
+      store_((parts_.arena.watch(*compute_), parts_.arena.watch(*data_), parts_.model.spec),
+             units_of(parts_.model, blocks_of(parts_.schedule, parts_.lane)),
+             gradient_order(parts_, blocks_of(parts_.schedule, parts_.lane)), parts_.schedule.sum, parts_.schedule.leaves,
+             StoreConfig{.compute = parts_.model.dtype, .states = parts_.optimizer.states(), .retained = forward_lag(parts_.schedule, lane_)}, parts_.arena, parts_.ops, *compute_),
+      blocks_(blocks_of(parts_.schedule, parts_.lane)),
+      tally_tree_(parts_.schedule.leaves) {
+  expect(parts_.schedule.form == Form::lowered, "the executor runs lowered schedules");
+  expect(parts_.schedule.leaves.leaves() == parts_.schedule.micros_per_update(), "every micro-batch of an update is one leaf");
+  micros_.reserve(64);
+  messages_.reserve(16);
+  slots_.reserve(16);
+  history_.reserve(4096);
+  Arena& arena = parts_.arena;
+  std::int64_t leaves = 0;
+  for (UnitId u : store_.held())
+    for (ParamId p : parts_.model.spec[u].params) leaves += (parts_.model.spec[p].elements() + norm_leaf - 1) / norm_leaf;
+  tallies_ = arena.make(DType::f64, {parts_.schedule.micros_per_update(), 3}, Book::workspace, *compute_);
+  totals_ = arena.make(DType::f64, {4}, Book::workspace, *compute_);
+  scalars_ = arena.make(DType::f64, {scalars}, Book::workspace, *compute_);
+  leaves_ = arena.make(DType::f64, {leaves}, Book::workspace, *compute_);
+  norms_ = arena.make(DType::f64, {std::int64_t(parts_.model.spec.params.size())}, Book::workspace, *compute_);
+  norm_squared_ = arena.make(DType::f64, {1}, Book::workspace, *compute_);
+  for (Tensor const* t : {&tallies_, &totals_, &scalars_, &norms_}) parts_.ops.run(*compute_, Fill{t->view, 0});
+  if (parts_.values == Values::real) initialise(parts_.model, store_, parts_.ops, *compute_);
+}
+
+Program::~Program() = default;
+
+void Program::advance(std::int64_t windows) {
+  // All lanes have forwarded the same number of micro-batches at every stop, whatever their depth.
+  auto const forwards = [](std::vector<Action> const& actions) {
+    std::int32_t last = -1;
+    for (Action const& a : actions)
+      if (a.what == Do::forward) last = std::max(last, a.micro.v);
+    return last + 1;
+  };
+  std::int64_t const goal = windows * parts_.schedule.micros_per_window;
+  std::int64_t forwarded = 0;
+  if (!in_flight_) {
+    run(Section::prologue, 0);
+    forwarded = forwards(lane_.prologue);
+    in_flight_ = true;
+  }
+  expect(forwarded <= goal, "fewer windows than the pipeline is deep");
+  for (; forwarded < goal; forwarded += parts_.schedule.micros_per_window) run(Section::body, bodies_++);
+}
+
+void Program::drain() {
+  if (!in_flight_) return;
+  run(Section::epilogue, bodies_);
+  micro_base_ = window_ * parts_.schedule.micros_per_update();  // all lanes have made the same number of updates
+  version_base_ = window_;
+  bodies_ = 0;
+  in_flight_ = false;
+  invariant(requests_.empty(), "a request is outstanding at the end of a run (case 65)");
+  invariant(boundaries_.size() == 0 && stashes_.open_count() == 0, "something is still in flight after draining");
+}
+
+void Program::run(Section section, std::int64_t repetition) {
+  for (Action action : lane_[section]) {
+    action = shifted(action, parts_.schedule, int(repetition));
+    action.micro.v += std::int32_t(micro_base_);
+    action.version.v += std::int32_t(version_base_);
+    for (Hook* hook : parts_.hooks) hook->before(*this, action, window_);
+    act(action, repetition);
+    for (Hook* hook : parts_.hooks) hook->after(*this, action, window_);
+    compute_->tick();
+  }
+}
+
+int Program::leaf_of(MicroId micro) const { return int((micro.v - micro_base_) % parts_.schedule.micros_per_update()); }
+
+void Program::act(Action const& action, std::int64_t repetition) {
+  switch (action.what) {
+    case Do::forward: return forward(action);
+    case Do::backward: return backward(action, Wanted::both);
+    case Do::backward_input: return backward(action, Wanted::input);
+    case Do::backward_weight: return backward(action, Wanted::weight);
+    case Do::fold: return fold(action);
+    case Do::post: return post(action.token, repetition);
+    case Do::wait: return wait(action.token);
+    case Do::tie: return tie(action.unit);
+    case Do::decide: return decide();
+    case Do::update: return update(action.unit, action.version);
+    case Do::reduce: return;  // a mark: lower() has turned it into posts and waits
+    case Do::recompute: break;
+  }
+  invariant(false, "the schedule holds an action that this executor doesn't run");
+}
+
+Context Program::context(MicroBatch const& batch, Version version, Phase phase) {
+  return Context{.ops = parts_.ops, .stream = *compute_, .arena = parts_.arena, .store = store_, .version = version, .micro = batch,
+                 .phase = phase, .seed = parts_.model.seed, .observer = parts_.observer};
+}
+
+void Program::forward(Action const& action) {
+  Block const& b = block(action.chunk);
+  Live& live = micro(action.micro);
+  for (UnitId u : b.reads) store_.pin(u, action.version);
+  bool const first = action.chunk.v == 0, last = action.chunk.v + 1 == int(parts_.model.blocks.size());
+  Tensor x = first ? live.batch.input : boundaries_.take(action.chunk, action.micro, false);
+  Stash& stash = stashes_.open(action.chunk, action.micro, b.slots);
+  Context c = context(live.batch, action.version, Phase::train);
+  Tensor y = b.body->forward(std::move(x), c, stash);
+  if (parts_.observer != nullptr) parts_.observer->see(action.micro, b.name, "output", y.view);
+  if (!last) boundaries_.put(ChunkId{action.chunk.v + 1}, action.micro, false, std::move(y));
+}
+
+void Program::backward(Action const& action, Wanted wanted) {
+  Block const& b = block(action.chunk);
+  Live& live = micro(action.micro);
+  bool const first = action.chunk.v == 0, last = action.chunk.v + 1 == int(parts_.model.blocks.size());
+  int const leaf = leaf_of(action.micro);
+  if (wants_weight(wanted))
+    for (Segment s : b.produces) store_.gradients().begin(s, leaf, *compute_);
+  Tensor dy;
+  if (wants_input(wanted) && !last) dy = boundaries_.take(ChunkId{action.chunk.v + 1}, action.micro, true);
+  Stash& stash = stashes_.at(action.chunk, action.micro);
+  Context c = context(live.batch, action.version, Phase::train);
+  Tensor dx = b.body->backward(std::move(dy), c, stash, wanted);
+  if (wants_input(wanted) && !first) {
+    if (parts_.observer != nullptr) parts_.observer->see(action.micro, b.name, "input gradient", dx.view);
+    boundaries_.put(action.chunk, action.micro, true, std::move(dx));
+  }
+  if (!wants_weight(wanted)) return stash.drop(Until::input);
+  stashes_.close(action.chunk, action.micro);
+  for (UnitId u : b.reads) store_.release(u, action.version);
+  finish_block(action.micro);
+}
+
+void Program::fold(Action const& action) {
+  int const leaf = leaf_of(action.micro);
+  for (Segment s : block(action.chunk).produces) store_.gradients().fold(s, leaf, *compute_);
+}
+
+Program::Live& Program::micro(MicroId id) {
+  for (Live& live : micros_)
+    if (live.batch.id == id) return live;
+  // Micro-batches are loaded in order; a lane meets them in order of their forwards.
+  while (loaded_ <= id.v) {
+    MicroBatch batch = upload(parts_.batches.next(), MicroId{std::int32_t(loaded_)});
+    std::int64_t const window = loaded_++ / parts_.schedule.micros_per_update();
+    window_counted_[std::size_t(window) % window_counted_.size()] = batch.window_counted;
+    micros_.push_back({std::move(batch), int(blocks_.size())});
+  }
+  return micros_.back();
+}
+
+MicroBatch Program::upload(HostBatch const& host, MicroId id) {
+  MicroBatch out;
+  out.id = id;
+  out.rows = host.rows;
+  out.counted = host.counted;
+  out.window_counted = host.window_counted;
+  out.scale = host.window_counted > 0 ? 1 / double(host.window_counted) : 0;
+  auto const copy = [&](std::vector<std::byte> const& from, DType dtype, std::vector<std::int64_t> const& sample) {
+    std::vector<std::int64_t> const& s = sample;
+    std::array<std::int64_t, 4> shape{host.rows};
+    std::copy(s.begin(), s.end(), shape.begin() + 1);
+    Tensor to = parts_.arena.make(dtype, Shape{shape.data(), s.size() + 1}, Book::data, *data_);
+    View const source = view_at(const_cast<std::byte*>(from.data()), nullptr, dtype, Shape{shape.data(), s.size() + 1});
+    parts_.ops.run(*data_, Copy{source, to.view});
+    return to;
+  };
+  SampleShape const& shape = parts_.samples;
+  out.input = copy(host.input, shape.input_type, shape.input);
+  out.target = copy(host.target, shape.target_type, shape.target);
+  out.samples = parts_.arena.make(DType::i64, {host.rows, 2}, Book::data, *data_);
+  View const ids = view_at(reinterpret_cast<std::byte*>(const_cast<std::int64_t*>(host.samples.data())), nullptr, DType::i64,
+                           out.samples.view.dims());
+  parts_.ops.run(*data_, Copy{ids, out.samples.view});
+  Event const uploaded = data_->record();
+  data_->synchronize();  // the host batch is only lent
+  compute_->wait(uploaded);
+  int const row = leaf_of(id);
+  if (row == 0) parts_.ops.run(*compute_, Fill{tallies_.view, 0});
+  out.tally = with_view(tallies_, reshape(slice(tallies_.view, 0, row, row + 1), {3}));
+  return out;
+}
+
+void Program::finish_block(MicroId id) {
+  auto const at = std::find_if(micros_.begin(), micros_.end(), [&](Live const& live) { return live.batch.id == id; });
+  if (--at->blocks_left > 0) return;
+  *at = std::move(micros_.back());
+  micros_.pop_back();
+}
+
+std::array<double, 3> Program::evaluate(HostBatch const& batch) {
+  expect(!in_flight_ || boundaries_.size() == 0, "evaluation needs a drained program");
+  expect(blocks_.size() == parts_.model.blocks.size(), "evaluation through pipeline stages comes with the pipelines");
+  parts_.ops.run(*compute_, Fill{tallies_.view, 0});
+  MicroBatch live = upload(batch, MicroId{std::int32_t(micro_base_)});
+  Tensor x = live.input;
+  for (ChunkId id : blocks_) {
+    Block const& b = block(id);
+    Stash& stash = stashes_.open(id, live.id, b.slots);
+    Context c = context(live, store_.latest(b.reads.front()), Phase::evaluate);
+    x = b.body->forward(std::move(x), c, stash);
+    stashes_.close(id, live.id);
+  }
+  compute_->synchronize();
+  double const* tally = live.tally.view.as<double>();
+  return {tally[0], tally[1], tally[2]};
+}
+
+}  // namespace shardmark

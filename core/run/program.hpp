@@ -1,0 +1,148 @@
+#pragma once
+// The one executor: runs one lane of a schedule. It knows actions, not strategies. A dry run is the same object on the meta backend
+// with recording communicators.
+
+#include <vector>
+
+#include "comm/mesh.hpp"
+#include "data/dataset.hpp"
+#include "model/layer.hpp"
+#include "run/in_flight.hpp"
+#include "run/settings.hpp"
+#include "schedule/schedule.hpp"
+
+namespace shardmark {
+
+/// Where micro-batches come from: the loader, or shapes alone in a dry run.
+class BatchSource {
+ public:
+  virtual ~BatchSource() = default;
+  virtual HostBatch const& next() = 0;
+};
+
+class Program;
+
+/// Watches or disturbs the run between actions: status board, traces, injected faults.
+class Hook {
+ public:
+  virtual ~Hook() = default;
+  virtual void before(Program&, Action const&, std::int64_t /*window*/) {}
+  virtual void after(Program&, Action const&, std::int64_t /*window*/) {}
+};
+
+/// Whether values exist: a dry run has shapes only.
+enum class Values : std::uint8_t { real, none };
+
+struct ProgramParts {
+  Model const& model;
+  Schedule const& schedule;  // lowered and checked; `model`, `schedule` and `mesh` outlive the program
+  int lane = 0;
+  Backend& ops;
+  Arena& arena;
+  Mesh& mesh;
+  BatchSource& batches;
+  SampleShape samples;
+  OptimizerSettings optimizer;
+  Reduction reduction = Reduction::fixed_tree;
+  Values values = Values::real;
+  Observer* observer = nullptr;
+  std::vector<Hook*> hooks = {};
+};
+
+/// What one window (update) came to; the same on every rank.
+struct WindowResult {
+  std::int64_t update = 0;  // 1-based
+  double loss = 0;          // per counted term
+  std::int64_t counted = 0;
+  double norm = 0;          // of the gradient, before clipping
+  double rate = 0;
+  bool skipped = false;     // a non-finite gradient on any rank
+};
+
+class Program {
+ public:
+  explicit Program(ProgramParts parts);
+  ~Program();
+  Program(Program const&) = delete;
+
+  /// Runs until `windows` more windows of micro-batches have been forwarded; asynchronous lanes stay in flight.
+  /// @pre windows >= the depth of the pipeline when nothing is in flight.
+  void advance(std::int64_t windows);
+  /// Finishes what is in flight: before a checkpoint, an evaluation, a verdict.
+  void drain();
+
+  /// Replaces every replica's weights by those of data rank 0.
+  void broadcast_weights();
+  /// Forward only over `batches` (one round per call); returns {loss sum, counted, correct} of this rank.
+  std::array<double, 3> evaluate(HostBatch const& batch);
+
+  WindowResult const& last() const { return last_; }
+  /// Results of all windows since construction or clear_history().
+  std::vector<WindowResult> const& history() const { return history_; }
+  void clear_history() { history_.clear(); }
+  ParameterStore& store() { return store_; }
+  Stream& stream() { return *compute_; }
+  ProgramParts const& parts() const { return parts_; }
+  int peak_stashes() const { return stashes_.peak(); }
+  /// Reductions of gradients posted since construction.
+  std::int64_t reductions_posted() const { return reductions_; }
+  /// Seconds in which this rank waited for communication (host clock, around waits).
+  double waiting_seconds() const { return waiting_seconds_; }
+  /// Of all weights that this rank holds, bit for bit.
+  std::uint64_t weights_hash();
+
+ private:
+  struct Live {  // a micro-batch on the device, until its last backward on this lane
+    MicroBatch batch;
+    int blocks_left = 0;
+  };
+  void run(Section section, std::int64_t repetition);
+  int leaf_of(MicroId micro) const;
+  void act(Action const& action, std::int64_t repetition);
+  void forward(Action const& action);
+  void backward(Action const& action, Wanted wanted);
+  void fold(Action const& action);
+  void post(Token token, std::int64_t repetition);
+  void wait(Token token);
+  Request post_collective(Posting const& posting);
+  Request post_tied(Posting const& posting);
+  Request post_messages(std::span<Posting const> group, std::int64_t repetition);
+  void tie(UnitId unit);
+  void decide();
+  void update(UnitId unit, Version to);
+  Live& micro(MicroId id);
+  MicroBatch upload(HostBatch const& host, MicroId id);
+  void finish_block(MicroId id);
+  Context context(MicroBatch const& batch, Version version, Phase phase);
+  Block const& block(ChunkId id) const { return parts_.model.blocks[std::size_t(id.v)]; }
+  Tensor boundary_tensor(ChunkId edge, std::int64_t rows);
+  void reduce_tally();
+  void take_norms();
+  void exchange_totals();
+  void conclude_window();
+  int first_slot(UnitId unit) const;
+
+  ProgramParts parts_;
+  std::unique_ptr<Stream> compute_, data_;
+  Lane const& lane_;
+  ParameterStore store_;
+  std::vector<ChunkId> blocks_;  // of this lane
+  Boundaries boundaries_;
+  Stashes stashes_;
+  OpenRequests requests_;
+  std::vector<Live> micros_;
+  std::vector<std::pair<UnitId, Tensor>> tied_;
+  std::vector<Message> messages_;
+  std::vector<View> slots_;             // scratch of tie()
+  Tensor tallies_, totals_, scalars_, leaves_, norms_, norm_squared_;
+  CanonicalTree tally_tree_;
+  std::int64_t micro_base_ = 0, version_base_ = 0, bodies_ = 0, loaded_ = 0, window_ = 0;
+  std::array<std::int64_t, 64> window_counted_{};  // of the windows in flight, by index modulo 64
+  bool in_flight_ = false;
+  std::int64_t reductions_ = 0;
+  double waiting_seconds_ = 0;
+  WindowResult last_;
+  std::vector<WindowResult> history_;
+};
+
+}  // namespace shardmark

@@ -1,0 +1,74 @@
+// Postings: messages between lanes, reductions over replicas, exchanges between the holders of a tied weight.
+
+#include <chrono>
+
+#include "base/mutant.hpp"
+#include "run/program.hpp"
+
+namespace shardmark {
+namespace {
+
+/// Messages of one direction and boundary keep their order; boundaries and directions are told apart by channel.
+int channel_of(Posting const& posting) { return posting.edge.v * 2 + (posting.gradient ? 1 : 0); }
+
+}  // namespace
+
+void Program::post(Token token, std::int64_t repetition) {
+  auto const group = postings_of(lane_, token);
+  invariant(!group.empty(), "a token without postings");
+  bool const collective = group.front().transfer == Transfer::collective;
+  requests_.add(token, collective ? post_collective(group.front()) : post_messages(group, repetition));
+}
+
+Tensor Program::boundary_tensor(ChunkId edge, std::int64_t rows) {
+  // What block edge - 1 puts out for `rows` samples: leading dimensions become rows of a matrix.
+  auto const& sample = block(ChunkId{edge.v - 1}).boundary;
+  std::int64_t leading = rows;
+  for (std::size_t d = 0; d + 1 < sample.size(); ++d) leading *= sample[d];
+  return parts_.arena.make(parts_.model.dtype, {leading, sample.back()}, Book::activations, *compute_);
+}
+
+Request Program::post_messages(std::span<Posting const> group, std::int64_t repetition) {
+  messages_.clear();
+  for (Posting const& p : group) {
+    MicroId const id{std::int32_t(p.micro.v + micro_base_ + repetition * parts_.schedule.micros_per_window)};
+    bool const send = p.transfer == Transfer::send;
+    Tensor data = send ? boundaries_.take(p.edge, id, p.gradient) : boundary_tensor(p.edge, micro(id).batch.rows);
+    if (!send) boundaries_.put(p.edge, id, p.gradient, data);
+    messages_.push_back({send ? Direction::send : Direction::receive, p.peer, channel_of(p), std::move(data)});
+  }
+  Request request = parts_.mesh.over(axes(Axis::pipeline)).post(*compute_, messages_);
+  messages_.clear();
+  return request;
+}
+
+Request Program::post_collective(Posting const& posting) {
+  if (!posting.group.empty()) return post_tied(posting);
+  Bucket const& bucket = parts_.schedule.buckets[std::size_t(parts_.lane)][std::size_t(posting.bucket.v)];
+  Tensor const range = store_.gradients().range(bucket.segments.front(), bucket.segments.back());
+  ++reductions_;
+  return parts_.mesh.over(posting.axes)
+      .post(*compute_, Exchange{.what = Collective::all_reduce, .send = range, .recv = range, .reduction = parts_.reduction,
+                                .purpose = "gradients"});
+}
+
+/// Every holder gets every slot; tie() adds them in the order of the slots, which is that of the holders.
+Request Program::post_tied(Posting const& posting) {
+  UnitSpec const& spec = parts_.model.spec[posting.unit];
+  Communicator& holders = parts_.mesh.named(posting.group);
+  expect(holders.size() == spec.slots, "each holder of a tied unit has one of its slots");
+  Tensor all = parts_.arena.make(accumulator(parts_.model.dtype), {holders.size(), spec.elements}, Book::communication, *compute_);
+  Segment const mine{posting.unit, first_slot(posting.unit)};
+  Tensor local = store_.gradients().range(mine, mine);
+  local.view = slice(local.view, 0, 0, spec.elements);
+  tied_.emplace_back(posting.unit, all);
+  return holders.post(*compute_, Exchange{.what = Collective::all_gather, .send = local, .recv = all, .purpose = "tied gradients"});
+}
+
+void Program::wait(Token token) {
+  auto const before = std::chrono::steady_clock::now();
+  requests_.wait(token, *compute_);
+  waiting_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
+}
+
+}  // namespace shardmark

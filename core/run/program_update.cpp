@@ -1,0 +1,172 @@
+// The end of a window: tied weights, the one decision, the update.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/mutant.hpp"
+#include "run/program.hpp"
+
+namespace shardmark {
+
+/// Where a unit's gradient ends: the lowest slot that this rank holds.
+int Program::first_slot(UnitId unit) const {
+  int slot = parts_.model.spec[unit].slots;
+  for (Segment s : store_.gradients().order())
+    if (s.unit == unit) slot = std::min(slot, s.slot);
+  return slot;
+}
+
+/// Slots in ascending order, once: from the exchange among the holders, or all from here.
+void Program::tie(UnitId unit) {
+  UnitSpec const& spec = parts_.model.spec[unit];
+  auto const exchanged = std::find_if(tied_.begin(), tied_.end(), [&](auto const& t) { return t.first == unit; });
+  slots_.clear();
+  for (int slot = 0; slot < spec.slots; ++slot) {
+    if (exchanged == tied_.end()) slots_.push_back(store_.gradients().total({unit, slot}));
+    else slots_.push_back(reshape(slice(exchanged->second.view, 0, slot, slot + 1), {spec.elements}));
+  }
+  parts_.ops.run(*compute_, SumTree{slots_, store_.gradients().total({unit, first_slot(unit)})});
+  if (exchanged != tied_.end()) tied_.erase(exchanged);
+}
+
+void Program::decide() {
+  reduce_tally();
+  take_norms();
+  exchange_totals();
+  std::int64_t const next = window_;  // 0-based index of this update
+  parts_.ops.run(*compute_, Decide{norm_squared_.view, totals_.view, scalars_.view, parts_.optimizer.clip_norm,
+                                   parts_.optimizer.rate.at(next)});
+  store_.gradients().restart();
+  conclude_window();
+  ++window_;
+}
+
+/// Losses go through the same tree as the gradients (validation rule 8).
+void Program::reduce_tally() {
+  tally_tree_.reset();
+  auto const row = [&](int leaf) { return reshape(slice(tallies_.view, 0, leaf, leaf + 1), {3}); };
+  for (int leaf = 0; leaf < parts_.schedule.leaves.leaves(); ++leaf)
+    tally_tree_.arrive(leaf, [&](int into, int from) {
+      std::array<View, 2> const in{row(into), row(from)};
+      parts_.ops.run(*compute_, SumTree{in, in[0]});
+    });
+  parts_.ops.run(*compute_, Fill{totals_.view, 0});
+  parts_.ops.run(*compute_, Copy{row(0), slice(totals_.view, 0, 0, 3)});
+}
+
+/// Squares per tensor by rule 13: leaves on the tensor's flat index, a tree over leaves; tied weights once.
+void Program::take_norms() {
+  std::int64_t at = 0;
+  for (UnitId unit : store_.held()) {
+    View const total = store_.gradients().total({unit, first_slot(unit)});
+    for (ParamId id : parts_.model.spec[unit].params) {
+      ParamSpec const& p = parts_.model.spec[id];
+      std::int64_t const count = (p.elements() + norm_leaf - 1) / norm_leaf;
+      View const leaves = slice(leaves_.view, 0, at, at + count);
+      parts_.ops.run(*compute_, NormLeaves{slice(total, 0, p.offset, p.offset + p.elements()), leaves});
+      parts_.ops.run(*compute_, TreeTotal{leaves, slice(norms_.view, 0, id.v, id.v + 1)});
+      at += count;
+    }
+  }
+}
+
+/// One exchange a direction: stages add their tensors' norms (zeros elsewhere, so the sum is exact), replicas add losses and flags.
+void Program::exchange_totals() {
+  Mesh& mesh = parts_.mesh;
+  auto const sum = [&](Axes over, Tensor const& tensor) {
+    mesh.over(over)
+        .post(*compute_, Exchange{.what = Collective::all_reduce, .send = tensor, .recv = tensor, .purpose = "decision"})
+        .wait(*compute_);
+  };
+  if (mesh.extent(Axis::pipeline) > 1 && parts_.schedule.synchronous()) {
+    // A tied weight is counted where its first use lives.
+    for (UnitId unit : store_.held())
+      for (ParamId id : parts_.model.spec[unit].params) {
+        auto const& order = store_.gradients().order();
+        bool const owner = std::find(order.begin(), order.end(), Segment{unit, 0}) != order.end();
+        if (!owner) parts_.ops.run(*compute_, Fill{slice(norms_.view, 0, id.v, id.v + 1), 0});
+      }
+    sum(axes(Axis::pipeline), norms_);
+    sum(axes(Axis::pipeline), totals_);
+  }
+  parts_.ops.run(*compute_, TreeTotal{norms_.view, norm_squared_.view});
+  parts_.ops.run(*compute_, FlagNonFinite{norm_squared_.view, slice(totals_.view, 0, 3, 4)});
+  if (mesh.extent(Axis::data) > 1) sum(axes(Axis::data), totals_);
+}
+
+void Program::conclude_window() {
+  last_ = {};
+  last_.update = window_ + 1;
+  if (parts_.values == Values::real) {
+    compute_->synchronize();
+    double const* s = scalars_.view.as<double>();
+    auto const at = [&](Scalar which) { return s[std::size_t(which)]; };
+    last_.loss = at(Scalar::loss);
+    last_.norm = at(Scalar::norm);
+    last_.rate = at(Scalar::learning_rate);
+    last_.counted = std::int64_t(at(Scalar::counted));
+    last_.skipped = at(Scalar::skip) != 0;
+    std::int64_t const expected = window_counted_[std::size_t(window_) % window_counted_.size()];
+    // Asynchronous stages decide each for itself; only the last one sees the loss.
+    bool const sees_loss = parts_.schedule.synchronous() || blocks_.back().v + 1 == int(parts_.model.blocks.size());
+    if (sees_loss && last_.counted != expected)
+      throw RankFailure(fmt::format("update {}: {} loss terms were counted where the window has {} (a micro-batch is missing or taken twice)",
+                                    last_.update, last_.counted, expected));
+  }
+  history_.push_back(last_);
+}
+
+void Program::update(UnitId unit, Version to) {
+  Version const from{to.v - 1};
+  UnitSpec const& spec = parts_.model.spec[unit];
+  View const weight = slice(store_.flat(Part::master, unit, from), 0, 0, spec.elements);
+  store_.publish(unit, to, *compute_);
+  View const out = slice(store_.flat(Part::master, unit, to), 0, 0, spec.elements);
+  View compute = slice(store_.flat(Part::compute, unit, to), 0, 0, spec.elements);
+  if (compute.data == out.data) compute = {};
+  View const gradient = store_.gradients().total({unit, first_slot(unit)});
+  auto const state = [&](Part part) {
+    View const v = store_.flat(part, unit, to);
+    return v ? slice(v, 0, 0, spec.elements) : View{};
+  };
+  OptimizerSettings const& o = parts_.optimizer;
+  if (o.rule == Rule::sgd)
+    parts_.ops.run(*compute_, SgdUpdate{.weight = weight, .gradient = gradient, .momentum = state(Part::state0), .out = out,
+                                        .compute = compute, .scalars = scalars_.view, .factor = o.momentum, .decay = o.weight_decay,
+                                        .nesterov = o.form == Momentum::nesterov, .decay_from = 0, .decay_to = spec.decaying});
+  else
+    parts_.ops.run(*compute_, AdamWUpdate{.weight = weight, .gradient = gradient, .first = state(Part::state0),
+                                          .second = state(Part::state1), .out = out, .compute = compute, .scalars = scalars_.view,
+                                          .beta1 = o.beta1, .beta2 = o.beta2, .epsilon = o.epsilon, .decay = o.weight_decay,
+                                          .decay_from = 0, .decay_to = spec.decaying});
+}
+
+void Program::broadcast_weights() {
+  Communicator& replicas = parts_.mesh.over(axes(Axis::data));
+  if (replicas.size() == 1) return;
+  for (UnitId unit : store_.held())
+    for (Part part : {Part::compute, Part::master}) {
+      View const flat = store_.flat(part, unit, store_.latest(unit));
+      if (part == Part::master && flat.data == store_.flat(Part::compute, unit, store_.latest(unit)).data) continue;
+      // The store keeps the memory; this tensor only names it for the exchange.
+      Tensor const tensor{Storage(std::shared_ptr<void>(), flat.region), flat};
+      replicas.post(*compute_, Exchange{.what = Collective::broadcast, .send = tensor, .recv = tensor, .purpose = "initial weights"})
+          .wait(*compute_);
+    }
+}
+
+/// Of all weights this rank holds, bit for bit, in canonical order.
+std::uint64_t Program::weights_hash() {
+  compute_->synchronize();
+  std::uint64_t h = 14695981039346656037ull;
+  for (UnitId unit : store_.held()) {
+    View const flat = store_.flat(Part::master, unit, store_.latest(unit));
+    std::byte const* at = flat.data;
+    std::size_t const bytes = std::size_t(parts_.model.spec[unit].elements) * width(flat.dtype);
+    for (std::size_t i = 0; i < bytes; ++i) h = (h ^ std::uint64_t(at[i])) * 1099511628211ull;
+  }
+  return h;
+}
+
+}  // namespace shardmark

@@ -1,0 +1,27 @@
+#pragma once
+// What an update does, besides the schedule.
+
+#include <cstdint>
+
+#include "base/types.hpp"
+#include "optim/lr_schedule.hpp"
+
+namespace shardmark {
+
+enum class Rule : std::uint8_t { sgd, adamw };
+enum class Momentum : std::uint8_t { classic, nesterov };
+
+/// Per-window settings of the optimizer; decay applies to the parameters whose role says so.
+struct OptimizerSettings {
+  Rule rule = Rule::sgd;
+  double momentum = 0;
+  Momentum form = Momentum::classic;
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  double weight_decay = 0;
+  double clip_norm = 0;  // <= 0: no clipping
+  LearningRate rate;     // one step per update
+  /// State tensors per weight.
+  int states() const { return rule == Rule::adamw ? 2 : momentum > 0 ? 1 : 0; }
+};
+
+}  // namespace shardmark
