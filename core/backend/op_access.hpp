@@ -1,6 +1,9 @@
 #pragma once
 // Which views an operation reads and writes, listed once; reads(), writes(), bytes(), validate() and the decorators derive from it.
 
+#include <type_traits>
+#include <utility>
+
 #include "backend/ops.hpp"
 
 namespace shardmark {
@@ -73,6 +76,15 @@ template <class F>
 void each_view(Op const& op, F&& f) {
   std::visit(ViewLister<std::remove_reference_t<F>>{f}, op);
 }
+
+/// The same for an operation of the caller's own, whose views may be changed. SumTree's inputs must be the caller's own too.
+template <class F>
+void each_view(Op& op, F&& f) {
+  each_view(std::as_const(op), [&](View const& view, Access access) { f(const_cast<View&>(view), access); });
+}
+
+/// Name of the operations at `kind` = Op::index().
+std::string_view name_of_kind(std::size_t kind);
 
 /// Whether two views can hold a common element. Exact for slices of one matrix that lie side by side (q, k and v in one buffer),
 /// whose extents interleave; otherwise overlapping extents count.

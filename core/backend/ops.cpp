@@ -60,7 +60,8 @@ Comb comb_of(View const& view) {
 
 }  // namespace
 
-std::string_view name(Op const& op) { return names[op.index()]; }
+std::string_view name_of_kind(std::size_t kind) { return names[kind]; }
+std::string_view name(Op const& op) { return name_of_kind(op.index()); }
 
 Views reads(Op const& op) {
   Views out;
