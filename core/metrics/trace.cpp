@@ -27,26 +27,26 @@ std::string dump(Json const& json) { return json.dump(-1, ' ', false, Json::erro
 
 }  // namespace
 
-std::string_view name(Phase phase) {
+std::string_view name(TracePhase phase) {
   switch (phase) {
-    case Phase::data:
+    case TracePhase::data:
       return "data";
-    case Phase::forward:
+    case TracePhase::forward:
       return "forward";
-    case Phase::backward:
+    case TracePhase::backward:
       return "backward";
-    case Phase::communication:
+    case TracePhase::communication:
       return "communication";
-    case Phase::optimizer:
+    case TracePhase::optimizer:
       return "optimizer";
-    case Phase::other:
+    case TracePhase::other:
       return "other";
   }
   return "?";
 }
 
-std::array<double, phases> phase_seconds(std::span<TraceSpan const> spans) {
-  std::array<double, phases> seconds{};
+std::array<double, trace_phases> phase_seconds(std::span<TraceSpan const> spans) {
+  std::array<double, trace_phases> seconds{};
   for (TraceSpan const& span : spans) seconds[std::size_t(span.phase)] += seconds_between(span.begin_ns, span.end_ns);
   return seconds;
 }

@@ -14,13 +14,13 @@
 namespace shardmark {
 
 /// Where a step's time goes; the record's `phases_seconds`.
-enum class Phase : std::uint8_t { data, forward, backward, communication, optimizer, other };
-inline constexpr std::size_t phases = 6;
-std::string_view name(Phase phase);
+enum class TracePhase : std::uint8_t { data, forward, backward, communication, optimizer, other };
+inline constexpr std::size_t trace_phases = 6;
+std::string_view name(TracePhase phase);
 
 struct TraceSpan {
   char const* name = "";  // a string literal: nothing is copied while a step runs
-  Phase phase = Phase::other;
+  TracePhase phase = TracePhase::other;
   std::int32_t block = -1, micro = -1;  // -1: none
   std::int64_t begin_ns = 0, end_ns = 0;
 };
@@ -52,7 +52,7 @@ class Trace {
 /// Adds the time of its own life to `trace`; a null trace costs one comparison.
 class TraceScope {
  public:
-  TraceScope(Trace* trace, Phase phase, char const* name, std::int32_t block = -1, std::int32_t micro = -1)
+  TraceScope(Trace* trace, TracePhase phase, char const* name, std::int32_t block = -1, std::int32_t micro = -1)
       : trace_(trace), span_{name, phase, block, micro, trace == nullptr ? 0 : now_ns(), 0} {}
   ~TraceScope() {
     if (trace_ == nullptr) return;
@@ -68,7 +68,7 @@ class TraceScope {
 };
 
 /// Seconds per phase. Spans of one rank must not contain each other. What no span covers is not in here.
-std::array<double, phases> phase_seconds(std::span<TraceSpan const> spans);
+std::array<double, trace_phases> phase_seconds(std::span<TraceSpan const> spans);
 
 struct RankTrace {
   int rank = 0;

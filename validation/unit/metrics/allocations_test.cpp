@@ -79,7 +79,7 @@ TEST(Allocations, EvaluationsAllocateNothingOnceBuilt) {
 TEST(Allocations, TracingAllocatesNothing) {
   Trace trace(64);
   EXPECT_EQ(ours_during([&] {
-              for (int i = 0; i < 100; ++i) TraceScope const scope(&trace, Phase::forward, "step");
+              for (int i = 0; i < 100; ++i) TraceScope const scope(&trace, TracePhase::forward, "step");
             }),
             0u);
 }

@@ -28,8 +28,8 @@ TEST(Trace, DropsRatherThanGrows) {
 TEST(Trace, ScopeRecordsItsLife) {
   Trace trace(4);
   {
-    TraceScope const off(nullptr, Phase::forward, "not recorded");
-    TraceScope const on(&trace, Phase::backward, "h.0", 3, 1);
+    TraceScope const off(nullptr, TracePhase::forward, "not recorded");
+    TraceScope const on(&trace, TracePhase::backward, "h.0", 3, 1);
   }
   ASSERT_EQ(trace.spans().size(), 1u);
   TraceSpan const span = trace.spans()[0];
@@ -40,19 +40,19 @@ TEST(Trace, ScopeRecordsItsLife) {
 }
 
 TEST(Trace, PhasesAddUp) {
-  std::vector<TraceSpan> const spans{{"a", Phase::forward, 0, 0, 0, 1'000'000'000},
-                                     {"b", Phase::forward, 1, 0, 1'000'000'000, 3'000'000'000},
-                                     {"c", Phase::communication, -1, -1, 3'000'000'000, 3'500'000'000}};
+  std::vector<TraceSpan> const spans{{"a", TracePhase::forward, 0, 0, 0, 1'000'000'000},
+                                     {"b", TracePhase::forward, 1, 0, 1'000'000'000, 3'000'000'000},
+                                     {"c", TracePhase::communication, -1, -1, 3'000'000'000, 3'500'000'000}};
   auto const seconds = phase_seconds(spans);
-  EXPECT_DOUBLE_EQ(seconds[std::size_t(Phase::forward)], 3);
-  EXPECT_DOUBLE_EQ(seconds[std::size_t(Phase::communication)], 0.5);
-  EXPECT_DOUBLE_EQ(seconds[std::size_t(Phase::backward)], 0);
+  EXPECT_DOUBLE_EQ(seconds[std::size_t(TracePhase::forward)], 3);
+  EXPECT_DOUBLE_EQ(seconds[std::size_t(TracePhase::communication)], 0.5);
+  EXPECT_DOUBLE_EQ(seconds[std::size_t(TracePhase::backward)], 0);
 }
 
 // Case 126: clocks 1000 s apart are brought together, and times count from the first span.
 TEST(Trace, case_126_ExportCorrectsClocks) {
-  std::vector<TraceSpan> const first{{"send", Phase::communication, -1, 0, 5'000, 9'000}};
-  std::vector<TraceSpan> const second{{"receive", Phase::communication, 2, 0, 1'000'000'006'000, 1'000'000'012'000}};
+  std::vector<TraceSpan> const first{{"send", TracePhase::communication, -1, 0, 5'000, 9'000}};
+  std::vector<TraceSpan> const second{{"receive", TracePhase::communication, 2, 0, 1'000'000'006'000, 1'000'000'012'000}};
   std::vector<RankTrace> const ranks{{0, "n1", 0, first}, {1, "n2\xff", -1'000'000'000'000, second}};
   std::ostringstream out;
   write_chrome_trace(out, ranks);
