@@ -1,0 +1,144 @@
+// The cpu backend: kernels for the machine's vectors where speed matters, the reference's loops where it doesn't.
+
+#include <deque>
+
+#include "backend/backend.hpp"
+#include "backend/cpu/run.hpp"
+#include "backend/cpu/run_attention.hpp"
+#include "backend/cpu/run_columns.hpp"
+#include "backend/cpu/run_update.hpp"
+#include "backend/reference/loops_activation.hpp"
+
+namespace shardmark {
+namespace {
+
+using namespace cpu;
+
+/// Runs one operation: finds the element type, then the overload of run() or the reference's loop.
+struct Dispatch {
+  InstructionSet const& set;
+  Determinism determinism;
+  Stream& stream;
+
+  template <class F>
+  void typed(DType type, F&& f) const {
+    type == DType::f64 ? f(set.f64) : f(set.f32);
+  }
+  /// Operations whose element type is that of `model`.
+  template <class O>
+  void hot(View const& model, O const& o) const {
+    typed(model.dtype, [&](auto const& kernels) { run(kernels, stream, o); });
+  }
+
+  void operator()(Matmul const& o) const {
+    if (determinism == Determinism::fastest && o.c.dtype == DType::f32) return run_library(set.f32, stream, o);
+    hot(o.c, o);
+  }
+  void operator()(ColumnSum const& o) const { hot(o.x, o); }
+  void operator()(LayerNorm const& o) const { hot(o.x, o); }
+  void operator()(LayerNormInput const& o) const { hot(o.x, o); }
+  void operator()(LayerNormWeight const& o) const { hot(o.x, o); }
+  void operator()(Gelu const& o) const { hot(o.x, o); }
+  void operator()(GeluInput const& o) const { hot(o.x, o); }
+  void operator()(Relu const& o) const { hot(o.x, o); }
+  void operator()(ReluInput const& o) const { hot(o.y, o); }
+  void operator()(Attention const& o) const { hot(o.q, o); }
+  void operator()(AttentionInput const& o) const { hot(o.q, o); }
+  void operator()(Embedding const& o) const { hot(o.table, o); }
+  void operator()(EmbeddingWeight const& o) const { hot(o.dy, o); }
+  void operator()(PositionWeight const& o) const { hot(o.dy, o); }
+  void operator()(CrossEntropy const& o) const { hot(o.logits, o); }
+  void operator()(NormLeaves const& o) const { hot(o.x, o); }
+  void operator()(FlagNonFinite const& o) const { hot(o.x, o); }
+  void operator()(SgdUpdate const& o) const { hot(o.weight, o); }
+  void operator()(AdamWUpdate const& o) const { hot(o.weight, o); }
+
+  void operator()(Dropout const& o) const { o.x.dtype == DType::f64 ? reference::dropout<double>(o) : reference::dropout<float>(o); }
+  void operator()(SquaredError const& o) const {
+    o.y.dtype == DType::f64 ? reference::squared_error<double>(o) : reference::squared_error<float>(o);
+  }
+  void operator()(TreeTotal const& o) const { reference::tree_total(o); }
+  void operator()(Decide const& o) const { reference::decide(o); }
+
+  void operator()(SumTree const& o) const {
+    switch (o.out.dtype) {
+      case DType::i64:
+        return reference::sum_tree<std::int64_t>(o);
+      case DType::i32:
+        return reference::sum_tree<std::int32_t>(o);
+      case DType::u8:
+        return reference::sum_tree<std::uint8_t>(o);
+      default:
+        return hot(o.out, o);
+    }
+  }
+  void operator()(Fill const& o) const {
+    switch (o.to.dtype) {
+      case DType::i64:
+        return run_fill<std::int64_t>(stream, o);
+      case DType::i32:
+        return run_fill<std::int32_t>(stream, o);
+      case DType::u8:
+        return run_fill<std::uint8_t>(stream, o);
+      case DType::f64:
+        return run_fill<double>(stream, o);
+      default:
+        return run_fill<float>(stream, o);
+    }
+  }
+  void operator()(Copy const& o) const {
+    switch (o.from.dtype) {
+      case DType::i64:
+        return run_copy<std::int64_t, std::int64_t>(stream, o);
+      case DType::i32:
+        return run_copy<std::int32_t, std::int32_t>(stream, o);
+      case DType::u8:
+        return run_copy<std::uint8_t, std::uint8_t>(stream, o);
+      case DType::f64:
+        return o.to.dtype == DType::f64 ? run_copy<double, double>(stream, o) : run_copy<double, float>(stream, o);
+      default:
+        return o.to.dtype == DType::f64 ? run_copy<float, double>(stream, o) : run_copy<float, float>(stream, o);
+    }
+  }
+};
+
+void refuse_bfloat16(Op const& op) {
+  each_view(op, [](View const& view, Access) {
+    if (view.dtype == DType::bf16) throw not_built("bf16 on the cpu backend", "use fp32 or fp64, or the reference backend");
+  });
+}
+
+class CpuBackend final : public Backend {
+ public:
+  CpuBackend(Determinism determinism, std::string const& highest) : set_(choose_instruction_set(highest)), determinism_(determinism) {
+    scratch_of_thread();
+  }
+  void run(Stream& stream, Op const& op) override {
+    validate(op);
+    refuse_bfloat16(op);
+    mark_touched(stream, op);
+    stream.tick();
+    std::visit(Dispatch{set_, determinism_, stream}, op);
+  }
+  std::unique_ptr<Stream> stream() override { return std::make_unique<HostStream>(streams_++); }
+  Region reserve(std::size_t bytes, Place place) override {
+    Pages const& pages = slabs_.emplace_back(bytes);
+    return {pages.data(), pages.bytes(), place};
+  }
+  std::string name() const override { return "cpu"; }
+  std::string instruction_set() const override { return std::string(set_.name); }
+
+ private:
+  InstructionSet const& set_;
+  Determinism determinism_;
+  unsigned streams_ = 0;
+  std::deque<Pages> slabs_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend(Determinism determinism, std::string const& highest) {
+  return std::make_unique<CpuBackend>(determinism, highest);
+}
+
+}  // namespace shardmark

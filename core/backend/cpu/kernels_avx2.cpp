@@ -1,0 +1,12 @@
+#include "backend/cpu/vec_avx2.hpp"
+// The kernels below are made for these vectors.
+#include "backend/cpu/kernels.inl"
+
+namespace shardmark::cpu {
+
+InstructionSet const* avx2_kernels() {
+  static constexpr InstructionSet set{"avx2", kernels_of<F32>(), kernels_of<F64>()};
+  return &set;
+}
+
+}  // namespace shardmark::cpu

@@ -1,0 +1,12 @@
+#include "backend/cpu/vec_avx512.hpp"
+// The kernels below are made for these vectors.
+#include "backend/cpu/kernels.inl"
+
+namespace shardmark::cpu {
+
+InstructionSet const* avx512_kernels() {
+  static constexpr InstructionSet set{"avx512", kernels_of<F32>(), kernels_of<F64>()};
+  return &set;
+}
+
+}  // namespace shardmark::cpu

@@ -1,0 +1,206 @@
+#pragma once
+// The deterministic matmul: blocked and packed as in BLIS (Van Zee and van de Geijn, TOMS 2015).
+//
+//            K panels        one panel of K:   c block += a block x b block, micro-tile by micro-tile
+//   c (+)=  a0 a1 a2   x b0                     |<- tile_rows x 2 vectors of c stay in registers ->|
+//                        b1
+//                        b2
+//
+// The order of every sum depends on K alone, whatever M and N are and wherever they are split:
+//   p = panels of K, each of ceil(K / p) rounded up to 16;
+//   t_i = fma(a[k], b[k], t_i) for k ascending in panel i, from +0;
+//   c = t_0 (overwrite) or c + t_0 (accumulate); then c = c + t_1; c = c + t_2; ...
+// Edges run the same instructions under masks or with fewer rows.
+
+#include <utility>
+
+#include "backend/cpu/kernels.hpp"
+#include "backend/cpu/pack.inl"
+#include "backend/cpu/vec_math.hpp"
+
+namespace shardmark::cpu {
+namespace {
+
+/// Calls stream.tick() about four times a millisecond, so that communication advances under long kernels.
+template <class V>
+class Ticker {
+ public:
+  explicit Ticker(Stream& stream) : stream_(stream) {}
+  void work(std::int64_t multiply_adds) {
+    done_ += multiply_adds;
+    if (done_ < limit) return;
+    done_ = 0;
+    stream_.tick();
+  }
+
+ private:
+  static constexpr std::int64_t limit = std::int64_t(V::lanes) << 18;
+  Stream& stream_;
+  std::int64_t done_ = 0;
+};
+
+/// Columns of one micro-tile: two vectors.
+template <class V>
+constexpr int tile_columns = 2 * V::lanes;
+
+template <class V, int rows>
+void micro_tile(std::int64_t k, typename V::Scalar const* a, typename V::Scalar const* b, typename V::Scalar* c, std::int64_t ldc,
+                std::int64_t columns, Write write) {
+  V sum[rows][2];
+#pragma GCC unroll 16
+  for (int i = 0; i < rows; ++i) {
+    sum[i][0] = sum[i][1] = V::set(0);
+    __builtin_prefetch(c + i * ldc, 1);
+    __builtin_prefetch(c + i * ldc + columns - 1, 1);
+  }
+  for (; k > 0; --k, a += rows, b += tile_columns<V>) {
+    V const left = V::load(b), right = V::load(b + V::lanes);
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; ++i) {
+      V const x = V::set(a[i]);
+      sum[i][0] = fma(x, left, sum[i][0]);
+      sum[i][1] = fma(x, right, sum[i][1]);
+    }
+  }
+  auto put = [&](auto part_left, auto part_right) {
+#pragma GCC unroll 16
+    for (int i = 0; i < rows; ++i) {
+      auto* const at = c + i * ldc;
+      if (write == Write::accumulate) {
+        sum[i][0] = V::load(at, part_left) + sum[i][0];
+        sum[i][1] = V::load(at + V::lanes, part_right) + sum[i][1];
+      }
+      sum[i][0].store(at, part_left);
+      sum[i][1].store(at + V::lanes, part_right);
+    }
+  };
+  if (columns == tile_columns<V>)
+    put(All{}, All{});
+  else if (columns > V::lanes)
+    put(All{}, Some{columns - V::lanes});
+  else
+    put(Some{columns}, Some{0});
+}
+
+template <class V>
+using MicroTile = void (*)(std::int64_t, typename V::Scalar const*, typename V::Scalar const*, typename V::Scalar*, std::int64_t,
+                           std::int64_t, Write);
+/// What differs between heights of a panel of a.
+template <class V>
+struct Panel {
+  MicroTile<V> multiply;
+  void (*pack_rows)(typename V::Scalar const*, std::int64_t, std::int64_t, std::int64_t, typename V::Scalar*);
+  void (*pack_columns)(typename V::Scalar const*, std::int64_t, std::int64_t, std::int64_t, typename V::Scalar*);
+};
+template <class V, int... rows>
+constexpr Panel<V> panel_of(std::int64_t height, std::integer_sequence<int, rows...>) {
+  constexpr Panel<V> table[] = {{micro_tile<V, rows + 1>, pack_rows<V, rows + 1>, pack_columns<V, rows + 1>}...};
+  return table[height - 1];
+}
+
+/// [0, n) in equal pieces of at most `most`, all but the last a multiple of `unit`.
+constexpr std::int64_t even_piece(std::int64_t n, std::int64_t most, std::int64_t unit) {
+  std::int64_t const pieces = ceil_div(n, most);
+  return ceil_div(ceil_div(n, pieces), unit) * unit;
+}
+
+template <class V>
+void finish_block(MatmulCall<typename V::Scalar> const& g, std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns) {
+  if (g.epilogue == Epilogue::none) return;
+  auto const* const bias = g.bias + column;
+  for (std::int64_t i = row; i < row + rows; ++i) {
+    auto* const c = g.c + i * g.ldc + column;
+    auto* const aux = g.aux != nullptr ? g.aux + i * g.ldaux + column : nullptr;
+    each_vector<V>(columns, [&](std::int64_t j, auto part) {
+      V const x = V::load(c + j, part) + V::load(bias + j, part);
+      if (aux != nullptr) x.store(aux + j, part);
+      (g.epilogue == Epilogue::bias_gelu ? gelu(x) : x).store(c + j, part);
+    });
+  }
+}
+template <class V>
+void epilogue_rows(MatmulCall<typename V::Scalar> const& g, std::int64_t begin, std::int64_t end) {
+  finish_block<V>(g, begin, end - begin, 0, g.n);
+}
+
+template <class V>
+struct Matmul {
+  using T = typename V::Scalar;
+  static constexpr std::int64_t width = tile_columns<V>;
+  static constexpr std::int64_t most_rows = block_a_bytes / std::int64_t(block_k * sizeof(T));
+  static constexpr std::int64_t most_columns = block_b_bytes / std::int64_t(block_k * sizeof(T));
+
+  MatmulCall<T> const& g;
+  Scratch const& scratch;
+  Ticker<V> ticker;
+
+  void pack_b(std::int64_t k0, std::int64_t k, std::int64_t n0, std::int64_t n) {
+    T* out = scratch.block_b<T>();
+    for (std::int64_t j = 0; j < n; j += width, out += width * k) {
+      std::int64_t const columns = smaller(width, n - j);
+      if (g.tb == Transpose::no)
+        pack_rows<V, int(width)>(g.b + k0 * g.ldb + n0 + j, g.ldb, k, columns, out);
+      else
+        pack_columns<V, int(width)>(g.b + (n0 + j) * g.ldb + k0, g.ldb, k, columns, out);
+      ticker.work(columns * k * 8);
+    }
+  }
+  void pack_a(std::int64_t m0, std::int64_t m, std::int64_t k0, std::int64_t k, std::int64_t height) {
+    T* out = scratch.block_a<T>();
+    for (std::int64_t i = 0; i < m; i += height, out += height * k) {
+      std::int64_t const rows = smaller(height, m - i);
+      Panel<V> const panel = panel_at(rows);
+      if (g.ta == Transpose::no)
+        panel.pack_columns(g.a + (m0 + i) * g.lda + k0, g.lda, k, rows, out);
+      else
+        panel.pack_rows(g.a + k0 * g.lda + m0 + i, g.lda, k, rows, out);
+    }
+    ticker.work(m * k * 8);
+  }
+  /// One block of c; `last`: the sum over K is complete, so the epilogue follows while the strip is in the cache.
+  void multiply_block(std::int64_t m0, std::int64_t m, std::int64_t n0, std::int64_t n, std::int64_t k, std::int64_t height, Write write,
+                      bool last) {
+    for (std::int64_t j = 0; j < n; j += width) {
+      std::int64_t const columns = smaller(width, n - j);
+      T const* const b = scratch.block_b<T>() + j * k;
+      for (std::int64_t i = 0; i < m; i += height)
+        panel_at(smaller(height, m - i))
+            .multiply(k, scratch.block_a<T>() + i * k, b, g.c + (m0 + i) * g.ldc + n0 + j, g.ldc, columns, write);
+      if (last) finish_block<V>(g, m0, m, n0 + j, columns);
+      ticker.work(m * columns * k);
+    }
+  }
+  void run() {
+    if (g.k == 0) return without_terms();
+    if (g.m == 0 || g.n == 0) return;
+    std::int64_t const kp = even_piece(g.k, block_k, 16), np = even_piece(g.n, most_columns, width);
+    std::int64_t const height = ceil_div(g.m, ceil_div(g.m, V::tile_rows)), mp = even_piece(g.m, most_rows / height * height, height);
+    for (std::int64_t n0 = 0; n0 < g.n; n0 += np)
+      for (std::int64_t k0 = 0; k0 < g.k; k0 += kp) {
+        std::int64_t const n = smaller(np, g.n - n0), k = smaller(kp, g.k - k0);
+        pack_b(k0, k, n0, n);
+        for (std::int64_t m0 = 0; m0 < g.m; m0 += mp) {
+          std::int64_t const m = smaller(mp, g.m - m0);
+          pack_a(m0, m, k0, k, height);
+          multiply_block(m0, m, n0, n, k, height, k0 == 0 ? g.write : Write::accumulate, k0 + k == g.k);
+        }
+      }
+  }
+
+ private:
+  static Panel<V> panel_at(std::int64_t rows) { return panel_of<V>(rows, std::make_integer_sequence<int, V::tile_rows>{}); }
+  void without_terms() {
+    if (g.write == Write::overwrite)
+      for (std::int64_t i = 0; i < g.m; ++i)
+        for (std::int64_t j = 0; j < g.n; ++j) g.c[i * g.ldc + j] = 0;
+    finish_block<V>(g, 0, g.m, 0, g.n);
+  }
+};
+
+template <class V>
+void matmul(MatmulCall<typename V::Scalar> const& g, Scratch const& scratch, Stream& stream) {
+  Matmul<V>{g, scratch, Ticker<V>{stream}}.run();
+}
+
+}  // namespace
+}  // namespace shardmark::cpu

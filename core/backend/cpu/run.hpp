@@ -1,0 +1,167 @@
+#pragma once
+// How the hot operations become calls of kernels. Long ones are cut into pieces with a tick between; kernels give the same bits
+// wherever they are cut.
+
+#include <algorithm>
+
+#include "backend/cpu/kernels.hpp"
+#include "backend/cpu/library_matmul.hpp"
+#include "backend/reference/loops_loss.hpp"
+
+namespace shardmark::cpu {
+
+using reference::row;
+
+/// Elements of work between two ticks: about 50 microseconds.
+inline constexpr std::int64_t piece = 1 << 16;
+
+/// f(begin, end) over pieces of [0, n).
+template <class F>
+void each_piece(std::int64_t n, Stream& stream, F&& f) {
+  for (std::int64_t begin = 0; begin < n; begin += piece) {
+    f(begin, std::min(n, begin + piece));
+    stream.tick();
+  }
+}
+
+/// f(row) over all rows, `width` elements of work each.
+template <class F>
+void each_row_index(std::int64_t rows, std::int64_t width, Stream& stream, F&& f) {
+  std::int64_t done = 0;
+  for (std::int64_t r = 0; r < rows; ++r) {
+    f(r);
+    if ((done += width) < piece) continue;
+    done = 0;
+    stream.tick();
+  }
+}
+
+/// f(pointers, elements) over the rows of views of one shape; pieces of one long row where all are contiguous.
+template <class T, class F, class... V>
+void each_run(Stream& stream, F&& f, View const& first, V const&... others) {
+  if (first.contiguous() && (others.contiguous() && ...))
+    return each_piece(first.elements(), stream, [&](std::int64_t begin, std::int64_t end) {
+      f(end - begin, first.as<T>() + begin, (others.template as<T>() + begin)...);
+    });
+  std::int64_t const n = columns_of(first);
+  each_row_index(rows_of(first), n, stream, [&](std::int64_t r) { f(n, row<T>(first, r), row<T>(others, r)...); });
+}
+
+template <class T>
+MatmulCall<T> matmul_call(Matmul const& o) {
+  MatmulCall<T> call{.a = o.a.as<T>(),
+                     .b = o.b.as<T>(),
+                     .c = o.c.as<T>(),
+                     .lda = o.a.stride[0],
+                     .ldb = o.b.stride[0],
+                     .ldc = o.c.stride[0],
+                     .m = o.c.shape[0],
+                     .n = o.c.shape[1],
+                     .k = o.a.shape[o.ta == Transpose::no ? 1 : 0],
+                     .ta = o.ta,
+                     .tb = o.tb,
+                     .write = o.write,
+                     .epilogue = o.epilogue};
+  if (o.bias) call.bias = o.bias.as<T>();
+  if (o.aux) call.aux = o.aux.as<T>(), call.ldaux = o.aux.stride[0];
+  return call;
+}
+
+template <class T>
+void run(Kernels<T> const& k, Stream& stream, Matmul const& o) {
+  k.matmul(matmul_call<T>(o), scratch_of_thread(), stream);
+}
+
+/// The same by oneDNN, then bias and GELU in one pass (fusing them gains nothing, and training needs the value between).
+inline void run_library(Kernels<float> const& k, Stream& stream, Matmul const& o) {
+  MatmulCall<float> const call = matmul_call<float>(o);
+  if (call.k == 0) return k.matmul(call, scratch_of_thread(), stream);
+  scratch_of_thread();  // limits the library's threads
+  library_matmul(call);
+  stream.tick();
+  if (call.epilogue == Epilogue::none) return;
+  each_row_index(call.m, call.n, stream, [&](std::int64_t r) { k.epilogue(call, r, r + 1); });
+}
+
+template <class T>
+void run(Kernels<T> const& k, Stream& stream, Gelu const& o) {
+  each_run<T>(
+      stream, [&](std::int64_t n, T const* x, T* y) { k.gelu(x, y, n); }, o.x, o.y);
+}
+template <class T>
+void run(Kernels<T> const& k, Stream& stream, GeluInput const& o) {
+  each_run<T>(
+      stream, [&](std::int64_t n, T const* x, T const* dy, T* dx) { k.gelu_input(x, dy, dx, n); }, o.x, o.dy, o.dx);
+}
+template <class T>
+void run(Kernels<T> const& k, Stream& stream, Relu const& o) {
+  each_run<T>(
+      stream, [&](std::int64_t n, T const* x, T* y) { k.relu(x, y, n); }, o.x, o.y);
+}
+template <class T>
+void run(Kernels<T> const& k, Stream& stream, ReluInput const& o) {
+  each_run<T>(
+      stream, [&](std::int64_t n, T const* y, T const* dy, T* dx) { k.relu_input(y, dy, dx, n); }, o.y, o.dy, o.dx);
+}
+
+template <class T>
+void run(Kernels<T> const& k, Stream& stream, SumTree const& o) {
+  each_piece(o.out.elements(), stream,
+             [&](std::int64_t begin, std::int64_t end) { k.sum_tree(o.in, o.out.as<T>() + begin, begin, end - begin); });
+}
+template <class T>
+void run(Kernels<T> const& k, Stream& stream, NormLeaves const& o) {
+  T const* const x = o.x.as<T>();
+  double* const leaves = o.leaves.as<double>();
+  each_piece(o.x.elements(), stream, [&](std::int64_t begin, std::int64_t end) {
+    static_assert(piece % norm_leaf == 0);
+    for (std::int64_t i = begin; i < end; i += norm_leaf) leaves[i / norm_leaf] = k.norm_leaf(x + i, std::min(norm_leaf, end - i));
+  });
+}
+template <class T>
+void run(Kernels<T> const& k, Stream& stream, FlagNonFinite const& o) {
+  bool finite = true;
+  each_run<T>(
+      stream, [&](std::int64_t n, T const* x) { finite = finite && k.all_finite(x, n); }, o.x);
+  if (!finite) *o.flag.as<double>() += 1;
+}
+
+template <class T>
+void run(Kernels<T> const& k, Stream& stream, LayerNorm const& o) {
+  std::int64_t const n = columns_of(o.x);
+  each_row_index(rows_of(o.x), n, stream, [&](std::int64_t r) {
+    k.layer_norm(row<T>(o.x, r), o.gamma.as<T>(), o.beta.as<T>(), row<T>(o.y, r), o.mean.as<T>() + r, o.rstd.as<T>() + r, o.epsilon, n);
+  });
+}
+template <class T>
+void run(Kernels<T> const& k, Stream& stream, LayerNormInput const& o) {
+  std::int64_t const n = columns_of(o.x);
+  each_row_index(rows_of(o.x), n, stream, [&](std::int64_t r) {
+    k.layer_norm_input(row<T>(o.dy, r), row<T>(o.x, r), o.gamma.as<T>(), o.mean.as<T>()[r], o.rstd.as<T>()[r], row<T>(o.dx, r), n);
+  });
+}
+
+template <class T>
+void run(Kernels<T> const& k, Stream& stream, CrossEntropy const& o) {
+  std::int64_t const n = columns_of(o.logits), rows = rows_of(o.logits);
+  std::int32_t const* const target = o.target.as<std::int32_t>();
+  double counted = 0, correct = 0;
+  std::int64_t done = 0;
+  auto row_loss = [&](std::int64_t r) {
+    T* const dlogits = o.dlogits ? row<T>(o.dlogits, r) : nullptr;
+    if ((done += n) >= piece) done = 0, stream.tick();
+    if (target[r] == -1) {
+      if (dlogits != nullptr) std::fill_n(dlogits, n, T(0));
+      return 0.0;
+    }
+    expect(target[r] >= 0 && target[r] < n, "cross_entropy: a target lies outside the vocabulary");
+    RowLoss const loss = k.cross_entropy(row<T>(o.logits, r), target[r], o.scale, dlogits, n);
+    counted += 1;
+    correct += loss.correct ? 1 : 0;
+    return loss.loss;
+  };
+  double const loss = reference::tree_sum<double>(rows, row_loss);
+  reference::add_tally(o.tally, loss, counted, correct);
+}
+
+}  // namespace shardmark::cpu

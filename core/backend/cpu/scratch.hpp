@@ -1,0 +1,45 @@
+#pragma once
+// What each thread that runs operations has of its own, made at its first operation and kept: working memory of the kernels, and
+// the library's thread count.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "backend/backend.hpp"
+
+namespace shardmark::cpu {
+
+// Blocks of the matmul (Van Zee and van de Geijn 2015, "BLIS"): a block of a fits the second-level cache, a block of b the third.
+inline constexpr std::int64_t block_k = 320;
+inline constexpr std::int64_t block_a_bytes = 430080;   // 336 rows of 320 floats
+inline constexpr std::int64_t block_b_bytes = 5242880;  // 4,096 columns of 320 floats
+
+/// Attention works on tiles of queries x keys.
+inline constexpr std::int64_t attention_tile = 64;
+
+class Scratch {
+ public:
+  Scratch();
+  template <class T>
+  T* block_a() const {
+    return reinterpret_cast<T*>(pages_.data());
+  }
+  template <class T>
+  T* block_b() const {
+    return reinterpret_cast<T*>(pages_.data() + block_a_bytes);
+  }
+  /// Two tiles, `which` = 0 or 1.
+  template <class T>
+  T* tile(int which) const {
+    return reinterpret_cast<T*>(pages_.data() + tiles_at) + which * attention_tile * attention_tile;
+  }
+
+ private:
+  static constexpr std::int64_t tiles_at = block_a_bytes + block_b_bytes;
+  Pages pages_;
+};
+
+/// The calling thread's. Made on first use, so that a backend may be shared by rank threads.
+Scratch const& scratch_of_thread();
+
+}  // namespace shardmark::cpu
