@@ -1,0 +1,30 @@
+#pragma once
+// The parts of rounding.cpp, by theme.
+
+#include "backend/decorators/dense.hpp"
+#include "backend/decorators/rounding.hpp"
+
+namespace shardmark::rounding {
+
+/// Where the analysis of one operation writes its outputs.
+struct Analysis {
+  Bench bench;
+  std::vector<OutputRounding> outputs;
+
+  void add(View const& output, Dense&& absolute, double terms, StoredAs stored) {
+    if (!output || output.elements() == 0) return;
+    // Gradients are kept in the accumulator's type, whichever operation makes them.
+    if (output.region != nullptr && output.region->book == Book::gradients) stored = StoredAs::accumulator;
+    outputs.push_back({output, std::move(absolute.values()), terms, stored});
+  }
+};
+
+void attention(Analysis& to, Attention const& op);
+void attention_input(Analysis& to, AttentionInput const& op);
+void layer_norm(Analysis& to, LayerNorm const& op);
+void layer_norm_input(Analysis& to, LayerNormInput const& op);
+void layer_norm_weight(Analysis& to, LayerNormWeight const& op);
+void cross_entropy(Analysis& to, CrossEntropy const& op);
+void squared_error(Analysis& to, SquaredError const& op);
+
+}  // namespace shardmark::rounding
