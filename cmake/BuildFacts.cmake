@@ -7,4 +7,5 @@ execute_process(COMMAND git -c "safe.directory=*" -C "${SOURCE}" describe --alwa
 if(NOT result EQUAL 0 OR NOT COMMIT)
   set(COMMIT "unknown")
 endif()
+string(STRIP "${FLAGS}" FLAGS)
 configure_file("${TEMPLATE}" "${OUTPUT}" @ONLY)

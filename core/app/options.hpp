@@ -1,6 +1,6 @@
 #pragma once
-// What a user can ask for: the same meaning in every program (docs: README, options table). A plain struct; parsing is in options.cpp,
-// the only file (with config.cpp) that includes CLI11 and JSON.
+// What a user can ask for: the same meaning in every program (`--help` of any program is the table). A plain struct; option_table.cpp says
+// how each option is spelt, options.cpp reads the command line (CLI11), config.cpp reads and writes JSON.
 
 #include <cstdint>
 #include <optional>
@@ -18,14 +18,21 @@ enum class OptimizerKind : std::uint8_t { sgd, adamw };
 enum class BackendKind : std::uint8_t { reference, cpu, cuda };
 enum class CommKind : std::uint8_t { mpi, peer, nccl };
 enum class LrSchedule : std::uint8_t { constant, linear, cosine };
+/// As written on the command line and in records.
+std::string_view name(Command command);
+std::string_view name(ModelKind model);
+std::string_view name(OptimizerKind optimizer);
+std::string_view name(BackendKind backend);
+std::string_view name(CommKind comm);
+std::string_view name(LrSchedule schedule);
 
 struct Fault {  // --inject KIND:key=value,...
   enum class Kind : std::uint8_t { bitflip, nan, kill, stop, delay, drop_reduction };
   Kind kind{};
   int rank = 0;
-  std::int64_t step = 1;   // 1-based, counted over warm-up and timed steps
-  std::string tensor;      // parameter name; empty: the first
-  double seconds = 1;      // delay
+  std::int64_t step = 1;  // 1-based, counted over warm-up and timed steps
+  std::string tensor;     // parameter name; empty: the first
+  double seconds = 1;     // delay
 };
 
 struct Options {
@@ -47,7 +54,8 @@ struct Options {
   std::int64_t steps = 20, warmup = 0;
 
   OptimizerKind optimizer = OptimizerKind::sgd;
-  double lr = 3e-4, momentum = 0, clip_norm = 0, weight_decay = 0;
+  double lr = 3e-4;  // 3e-4 with adamw, 0.1 with sgd, unless given
+  double momentum = 0, clip_norm = 0, weight_decay = 0;
   bool nesterov = false;
   LrSchedule lr_schedule = LrSchedule::constant;
   std::uint64_t seed = 1;
@@ -60,18 +68,18 @@ struct Options {
   bool replicas_first = false;  // --reduce-order ranks-first
   int threads_per_rank = 1;
   double bucket_mib = 25;
-  bool overlap = true;          // --no-overlap
+  bool overlap = true;  // --no-overlap
 
   double timeout_seconds = 300;
   std::optional<Fault> inject;
   bool verify_in_bench = true;  // --no-verify
   bool dry_run = false;
 
-  int ranks = 0;              // plan --ranks; 0: those that run
-  int ranks_as_threads = 0;   // run R thread ranks without MPI
-  std::string mutant;         // test builds only
+  int ranks = 0;             // plan --ranks; 0: those that run
+  int ranks_as_threads = 0;  // run R thread ranks without MPI
+  std::string mutant;        // test builds only
 
-  std::string out, json, csv, trace;
+  std::string out, json, csv, trace;  // json: "-" is stdout (--json without a file)
   std::vector<std::string> argv;
 };
 
@@ -79,11 +87,33 @@ struct ParseResult {
   std::optional<Options> options;  // absent: `text` was asked for (--help, --version) and is to be printed
   std::string text;
 };
-/// Parses the command line, then --config FILE under it (the command line wins; an unknown key or option names the nearest one), fills in the command's defaults.
+
+/// What one program offers. Options mean the same in every program; some make no sense in some.
+struct Usage {
+  std::string program = {};  // "ddp", "shardmark compare"
+  std::string summary = {};  // one line for --help; may be empty
+  /// The first word is plan, verify or bench. no: `command` holds, and the first word is an option already.
+  enum class Commands : std::uint8_t { no, yes } commands = Commands::yes;
+  Command command = Command::bench;
+  std::int64_t bench_steps = 20, bench_warmup = 3;
+  std::vector<std::string> left_out = {};  // options (without dashes) that this program doesn't offer
+};
+
+/// Parses the command line, then --config FILE under it (the command line wins; an unknown key or option names the nearest one), fills in
+/// the command's and the model's defaults, and refuses what can't work for any number of ranks. argv[0] is the program.
 /// @throws BadRequest
+ParseResult parse_options(Usage const& usage, int argc, char const* const* argv);
 ParseResult parse_options(std::string const& program, int argc, char const* const* argv);
 
-/// Every option with its value, for --dry-run and records. JSON text, stable key order.
+/// Refuses what depends on the number of data-parallel replicas: more micro-batches than the largest replica has samples.
+/// @throws BadRequest
+void require_fit(Options const& options, int replicas);
+
+/// Samples of one update over all replicas.
+std::int64_t global_batch(Options const& options, int replicas);
+
+/// Every option with its value, for --dry-run and records; options that don't apply are null. JSON text, stable key order; it is a
+/// valid --config that gives the same options.
 std::string describe_json(Options const& options);
 
 }  // namespace shardmark
