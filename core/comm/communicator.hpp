@@ -41,16 +41,20 @@ class Request {
   Request& operator=(Request&& other) noexcept;
   ~Request();
   bool outstanding() const { return state_ != nullptr; }
-  bool test() { return state_ == nullptr || state_->poll(); }
+  /// True when complete, or when there is nothing to wait for. Still to be waited for.
+  bool test();
   void wait(Stream& consumer);
 
  private:
   std::shared_ptr<RequestState> state_;
 };
 
+/// Streams of messages between two ranks that can be told apart.
+inline constexpr int channels = 4096;
+
 enum class Direction : std::uint8_t { send, receive };
 
-/// One point-to-point message. `channel` separates streams of messages between the same two ranks (0 <= channel < 4096).
+/// One point-to-point message. `channel` separates streams of messages between the same two ranks (0 <= channel < channels).
 struct Message {
   Direction direction;
   int peer;
@@ -71,6 +75,9 @@ enum class Reduction : std::uint8_t {
 ///   all_to_all      send n x N -> recv n x N
 ///   gather          send N -> recv n x N on root
 ///   scatter         send n x N on root -> recv N
+/// In place: send and recv are the same memory; where one is n x N and the other N, the small one is this rank's piece of the large
+/// one (the root's, for gather and scatter); on all members or on none. Absent tensors: send of broadcast and scatter outside the root (of
+/// broadcast also on the root: in place), recv of gather outside the root.
 struct Exchange {
   Collective what;
   Tensor send;
@@ -94,13 +101,18 @@ class Communicator {
   virtual int outstanding() const = 0;
   /// Ends all waits of all members, also those in other processes: they throw RankFailure with `reason`.
   virtual void abort(std::string_view reason) noexcept = 0;
-  /// Members with equal colour form a group, ordered by key, then by rank. Collective: all members call it. colour < 0: none.
-  virtual std::unique_ptr<Communicator> split(int colour, int key) = 0;
+  /// Members with equal colour form a group, ordered by rank; colours[r] is member r's, < 0: none (nullptr there). Collective: all members
+  /// call it with the same colours. Nothing is asked of the peers, so that a dry run can do it too.
+  virtual std::unique_ptr<Communicator> split(std::span<int const> colours) = 0;
   /// Memory that peers can address (shared window, NCCL registration). nullopt: this transport has none. Collective.
   virtual std::optional<Region> symmetric(std::size_t bytes) = 0;
   /// "self", "peer", "mpi", ...
   virtual std::string_view name() const = 0;
 };
+
+/// What a rank calls while it waits for others: each rank is a thread, and each thread has its own. Proves to a watchdog that the rank
+/// lives.
+void while_waiting(void (*call)(void*), void* argument);
 
 /// Checks what every implementation must refuse: non-contiguous data, wrong sizes, partial overlap, bad peers and roots.
 void validate(Communicator const& group, Exchange const& exchange);

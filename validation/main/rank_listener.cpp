@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <vector>
 
 namespace shardmark::testing {
 namespace {
@@ -64,7 +65,7 @@ std::vector<int> RankListener::ranks_that_failed(bool failed, std::string const&
   return ranks_where(true);
 }
 
-void RankListener::OnTestStart(::testing::TestInfo const&) { test_world_ = agreement_->split(0, agreement_->rank()); }
+void RankListener::OnTestStart(::testing::TestInfo const&) { test_world_ = agreement_->split(std::vector<int>(std::size_t(agreement_->size()), 0)); }
 
 void RankListener::OnTestPartResult(::testing::TestPartResult const& result) {
   // Rank 0's are printed by GoogleTest itself. At once, since this rank may die of what follows.
