@@ -1,6 +1,6 @@
 #include "run/job.hpp"
 
-#include <map>
+#include <algorithm>
 
 #include "backend/decorators/meta.hpp"
 #include "comm/decorators/recording.hpp"
@@ -74,8 +74,9 @@ Job serial_twin(Job const& job) {
 
 DryRun dry_run(Job const& job, int rank) {
   auto meta = make_meta_backend();
-  RecordingCommunicator world(rank, job.mesh.ranks());
-  Mesh mesh(world, job.mesh, tied_groups(job));
+  Traffic traffic;
+  auto world = make_dry_run(rank, job.mesh.ranks(), traffic);
+  Mesh mesh(*world, job.mesh, tied_groups(job));
   Ledger ledger;
   Arena arena(meta->reserve(meta_slab, Place::host), ledger);
   ShapesOnly shapes(job, mesh.coordinate(Axis::data));
@@ -83,16 +84,19 @@ DryRun dry_run(Job const& job, int rank) {
   parts.values = Values::none;
   Program program(std::move(parts));
   program.advance(warm_windows);
-  meta->reset();
-  world.reset();
+  meta->restart();
+  traffic.reset();
   program.advance(counted_windows);
   DryRun out;
-  out.flops_per_window = meta->flops() / counted_windows;
-  out.matmul_flops_per_window = meta->flops("matmul") / counted_windows;
-  for (auto const& t : world.traffic())
-    out.collectives.push_back({t.what, std::string(t.purpose), t.calls / counted_windows, t.bytes / counted_windows});
-  out.messages = world.messages_sent() / counted_windows;
-  out.message_bytes = world.message_bytes_sent() / counted_windows;
+  meta->each([&](std::string_view kind, OpCount const& count) {
+    out.work.push_back({std::string(kind), count.calls / counted_windows, count.flops / counted_windows, count.bytes / counted_windows});
+  });
+  for (auto const& [key, count] : traffic.collectives())
+    out.collectives.push_back({key.what, std::string(key.purpose), count.calls / counted_windows, count.bytes / counted_windows,
+                               count.sent_bytes / counted_windows});
+  Traffic::Count const sent = traffic.total(Direction::send);
+  out.messages = sent.calls / counted_windows;
+  out.message_bytes = sent.bytes / counted_windows;
   program.drain();
   out.slab_bytes = arena.high_water();
   out.peak_total = ledger.peak_total();

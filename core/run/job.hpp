@@ -41,13 +41,17 @@ struct DryRun {
   std::size_t slab_bytes = 0;
   std::array<std::int64_t, books> peak{};  // by category
   std::int64_t peak_total = 0;
-  double flops_per_window = 0;
-  double matmul_flops_per_window = 0;
+  struct Work {
+    std::string kind;  // of operation
+    std::uint64_t calls = 0;
+    double flops = 0, bytes = 0;
+  };
+  std::vector<Work> work;  // per window
   int stashes = 0;
   struct Traffic {
     Collective what{};
     std::string purpose;
-    std::int64_t calls = 0, bytes = 0;  // per window; bytes of the arrays that were given
+    std::int64_t calls = 0, bytes = 0, sent_bytes = 0;  // per window: of the arrays that were given; that a ring would send
   };
   std::vector<Traffic> collectives;
   std::int64_t message_bytes = 0, messages = 0;  // sent per window

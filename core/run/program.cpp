@@ -76,7 +76,7 @@ Program::Program(ProgramParts parts)
   for (UnitId u : store_.held())
     for (ParamId p : parts_.model.spec[u].params) leaves += (parts_.model.spec[p].elements() + norm_leaf - 1) / norm_leaf;
   tallies_ = arena.make(DType::f64, {parts_.schedule.micros_per_update(), 3}, Book::workspace, *compute_);
-  totals_ = arena.make(DType::f64, {4}, Book::workspace, *compute_);
+  totals_ = arena.make(DType::f64, {5}, Book::workspace, *compute_);
   scalars_ = arena.make(DType::f64, {scalars}, Book::workspace, *compute_);
   leaves_ = arena.make(DType::f64, {leaves}, Book::workspace, *compute_);
   norms_ = arena.make(DType::f64, {std::int64_t(parts_.model.spec.params.size())}, Book::workspace, *compute_);
@@ -149,9 +149,9 @@ void Program::act(Action const& action, std::int64_t repetition) {
   invariant(false, "the schedule holds an action that this executor doesn't run");
 }
 
-Context Program::context(MicroBatch const& batch, Version version, Phase phase) {
+Context Program::context(MicroBatch const& batch, Version version, Pass pass) {
   return Context{.ops = parts_.ops, .stream = *compute_, .arena = parts_.arena, .store = store_, .version = version, .micro = batch,
-                 .phase = phase, .seed = parts_.model.seed, .observer = parts_.observer};
+                 .pass = pass, .seed = parts_.model.seed, .observer = parts_.observer};
 }
 
 void Program::forward(Action const& action) {
@@ -161,7 +161,7 @@ void Program::forward(Action const& action) {
   bool const first = action.chunk.v == 0, last = action.chunk.v + 1 == int(parts_.model.blocks.size());
   Tensor x = first ? live.batch.input : boundaries_.take(action.chunk, action.micro, false);
   Stash& stash = stashes_.open(action.chunk, action.micro, b.slots);
-  Context c = context(live.batch, action.version, Phase::train);
+  Context c = context(live.batch, action.version, Pass::train);
   Tensor y = b.body->forward(std::move(x), c, stash);
   if (parts_.observer != nullptr) parts_.observer->see(action.micro, b.name, "output", y.view);
   if (!last) boundaries_.put(ChunkId{action.chunk.v + 1}, action.micro, false, std::move(y));
@@ -177,7 +177,7 @@ void Program::backward(Action const& action, Wanted wanted) {
   Tensor dy;
   if (wants_input(wanted) && !last) dy = boundaries_.take(ChunkId{action.chunk.v + 1}, action.micro, true);
   Stash& stash = stashes_.at(action.chunk, action.micro);
-  Context c = context(live.batch, action.version, Phase::train);
+  Context c = context(live.batch, action.version, Pass::train);
   Tensor dx = b.body->backward(std::move(dy), c, stash, wanted);
   if (wants_input(wanted) && !first) {
     if (parts_.observer != nullptr) parts_.observer->see(action.micro, b.name, "input gradient", dx.view);
@@ -255,7 +255,7 @@ std::array<double, 3> Program::evaluate(HostBatch const& batch) {
   for (ChunkId id : blocks_) {
     Block const& b = block(id);
     Stash& stash = stashes_.open(id, live.id, b.slots);
-    Context c = context(live, store_.latest(b.reads.front()), Phase::evaluate);
+    Context c = context(live, store_.latest(b.reads.front()), Pass::evaluate);
     x = b.body->forward(std::move(x), c, stash);
     stashes_.close(id, live.id);
   }

@@ -57,6 +57,7 @@ struct WindowResult {
   double norm = 0;          // of the gradient, before clipping
   double rate = 0;
   bool skipped = false;     // a non-finite gradient on any rank
+  bool stop = false;        // some rank was asked to stop
 };
 
 class Program {
@@ -76,10 +77,14 @@ class Program {
   /// Forward only over `batches` (one round per call); returns {loss sum, counted, correct} of this rank.
   std::array<double, 3> evaluate(HostBatch const& batch);
 
+  /// From the next decision on, every rank's last().stop is set: all ranks stop after the same window.
+  void ask_to_stop() { stop_asked_ = true; }
+
   WindowResult const& last() const { return last_; }
   /// Results of all windows since construction or clear_history().
   std::vector<WindowResult> const& history() const { return history_; }
   void clear_history() { history_.clear(); }
+  void reserve_history(std::size_t windows) { history_.reserve(history_.size() + windows); }
   ParameterStore& store() { return store_; }
   Stream& stream() { return *compute_; }
   ProgramParts const& parts() const { return parts_; }
@@ -113,7 +118,7 @@ class Program {
   Live& micro(MicroId id);
   MicroBatch upload(HostBatch const& host, MicroId id);
   void finish_block(MicroId id);
-  Context context(MicroBatch const& batch, Version version, Phase phase);
+  Context context(MicroBatch const& batch, Version version, Pass pass);
   Block const& block(ChunkId id) const { return parts_.model.blocks[std::size_t(id.v)]; }
   Tensor boundary_tensor(ChunkId edge, std::int64_t rows);
   void reduce_tally();
@@ -138,7 +143,7 @@ class Program {
   CanonicalTree tally_tree_;
   std::int64_t micro_base_ = 0, version_base_ = 0, bodies_ = 0, loaded_ = 0, window_ = 0;
   std::array<std::int64_t, 64> window_counted_{};  // of the windows in flight, by index modulo 64
-  bool in_flight_ = false;
+  bool in_flight_ = false, stop_asked_ = false;
   std::int64_t reductions_ = 0;
   double waiting_seconds_ = 0;
   WindowResult last_;

@@ -35,7 +35,7 @@ void Program::decide() {
   take_norms();
   exchange_totals();
   std::int64_t const next = window_;  // 0-based index of this update
-  parts_.ops.run(*compute_, Decide{norm_squared_.view, totals_.view, scalars_.view, parts_.optimizer.clip_norm,
+  parts_.ops.run(*compute_, Decide{norm_squared_.view, slice(totals_.view, 0, 0, 4), scalars_.view, parts_.optimizer.clip_norm,
                                    parts_.optimizer.rate.at(next)});
   store_.gradients().restart();
   conclude_window();
@@ -53,6 +53,7 @@ void Program::reduce_tally() {
     });
   parts_.ops.run(*compute_, Fill{totals_.view, 0});
   parts_.ops.run(*compute_, Copy{row(0), slice(totals_.view, 0, 0, 3)});
+  if (stop_asked_) parts_.ops.run(*compute_, Fill{slice(totals_.view, 0, 4, 5), 1});
 }
 
 /// Squares per tensor by rule 13: leaves on the tensor's flat index, a tree over leaves; tied weights once.
@@ -71,7 +72,8 @@ void Program::take_norms() {
   }
 }
 
-/// One exchange a direction: stages add their tensors' norms (zeros elsewhere, so the sum is exact), replicas add losses and flags.
+/// totals: loss sum, counted, correct, non-finite flags, stop flags. One exchange a direction: stages add their tensors' norms (zeros
+/// elsewhere, so the sum is exact), replicas add losses and flags.
 void Program::exchange_totals() {
   Mesh& mesh = parts_.mesh;
   auto const sum = [&](Axes over, Tensor const& tensor) {
@@ -107,6 +109,7 @@ void Program::conclude_window() {
     last_.rate = at(Scalar::learning_rate);
     last_.counted = std::int64_t(at(Scalar::counted));
     last_.skipped = at(Scalar::skip) != 0;
+    last_.stop = totals_.view.as<double>()[4] != 0;
     std::int64_t const expected = window_counted_[std::size_t(window_) % window_counted_.size()];
     // Asynchronous stages decide each for itself; only the last one sees the loss.
     bool const sees_loss = parts_.schedule.synchronous() || blocks_.back().v + 1 == int(parts_.model.blocks.size());

@@ -1,0 +1,124 @@
+// Hard test 4: a column-parallel and a row-parallel layer, communicator bound at construction: forward, dX, dW, db equal to serial.
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/random.hpp"
+#include "model/layers.hpp"
+#include "model/parallel_linear.hpp"
+#include "validation/equivalence/core/harness.hpp"
+
+namespace shardmark::testing {
+namespace {
+
+constexpr std::int64_t rows = 5, inputs = 12, outputs = 18;
+constexpr UnitId unit{0};
+
+enum class Split { none, column, row };
+
+struct Result {
+  std::vector<double> y, dx, dw, db;
+};
+
+double drawn(std::uint64_t stream, std::int64_t i) { return double(float(Randoms(2, Purpose::synthetic_data, stream).normal(std::uint64_t(i)))); }
+
+/// Columns [begin, end) of a drawn [rows, width] matrix.
+Tensor drawn_columns(Arena& arena, Stream& stream, std::uint64_t id, std::int64_t width, std::int64_t begin, std::int64_t end) {
+  Tensor t = arena.make(DType::f64, {rows, end - begin}, Book::data, stream);
+  for (std::int64_t r = 0; r < rows; ++r)
+    for (std::int64_t c = begin; c < end; ++c) t.view.as<double>()[r * (end - begin) + c - begin] = drawn(id, r * width + c);
+  return t;
+}
+
+Result run_layer(Split split, Communicator& world) {
+  int const n = world.size(), me = world.rank();
+  Slice const cut = split == Split::none     ? Slice{}
+                    : split == Split::column ? even_slice(0, outputs, n, me, "outputs")
+                                             : even_slice(1, inputs, n, me, "inputs");
+  Slice const bias_cut = split == Split::column ? cut : Slice{};
+  Model model{.spec = {}, .blocks = {}, .dtype = DType::f64, .seed = 11};
+  model.spec.add_unit("layer");
+  ParamId const w = model.spec.add(unit, "fc.weight", {outputs, inputs}, {Initial::Kind::normal, 1}, true, cut);
+  ParamId const b = model.spec.add(unit, "fc.bias", {outputs}, {Initial::Kind::normal, 1}, false, bias_cut);
+  auto ops = make_reference_backend();
+  auto stream = ops->stream();
+  Pages pages(1 << 20);
+  Ledger ledger;
+  Arena arena({pages.data(), pages.bytes(), Place::host, Book::workspace}, ledger);
+  arena.watch(*stream);
+  ParameterStore store(model.spec, {unit}, {{unit, 0}}, {}, {}, {.compute = DType::f64}, arena, *ops, *stream);
+  initialise(model, store, *ops, *stream);
+
+  std::unique_ptr<Layer> layer;
+  if (split == Split::none) layer = std::make_unique<Linear>(Linear::Parameters{w, b}, Activation::none, 0);
+  if (split == Split::column) layer = std::make_unique<ColumnParallelLinear>(w, b, world, 0);
+  if (split == Split::row) layer = std::make_unique<RowParallelLinear>(w, b, world, 0);
+  std::int64_t const x0 = split == Split::row ? cut.begin : 0, x1 = split == Split::row ? cut.end : inputs;
+  std::int64_t const y0 = split == Split::column ? cut.begin : 0, y1 = split == Split::column ? cut.end : outputs;
+  MicroBatch micro;
+  Context context{.ops = *ops, .stream = *stream, .arena = arena, .store = store, .version = Version{0}, .micro = micro};
+  Stash stash(Linear::slots);
+  Result out;
+  out.y = values_of(layer->forward(drawn_columns(arena, *stream, 1, inputs, x0, x1), context, stash).view);
+  store.gradients().begin({unit, 0}, 0, *stream);
+  out.dx = values_of(layer->backward(drawn_columns(arena, *stream, 2, outputs, y0, y1), context, stash, Wanted::both).view);
+  out.dw = values_of(store.gradient(w, 1, 0));
+  out.db = values_of(store.gradient(b, 1, 0));
+  return out;
+}
+
+/// Element (r, c) of the serial result against the piece that holds columns [begin, end) of rows of `width`.
+void expect_columns(std::vector<double> const& piece, std::vector<double> const& whole, std::int64_t width, std::int64_t begin,
+                    std::int64_t end, char const* what) {
+  std::int64_t const n = std::int64_t(whole.size()) / width;
+  ASSERT_EQ(piece.size(), std::size_t(n * (end - begin))) << what;
+  double largest = 0;
+  for (double v : whole) largest = std::max(largest, std::abs(v));
+  for (std::int64_t r = 0; r < n; ++r)
+    for (std::int64_t c = begin; c < end; ++c)
+      // Sums of at most 18 terms, reassociated: 4 sqrt(h) u sum|x| with sum|x| <= 18 max (validation.md, Bounds).
+      EXPECT_NEAR(piece[std::size_t(r * (end - begin) + c - begin)], whole[std::size_t(r * width + c)], 4 * std::sqrt(18.0) * 0x1p-53 * 18 * largest)
+          << what << " " << r << "," << c;
+}
+
+class ParallelLinear : public ::testing::TestWithParam<int> {};
+
+TEST_P(ParallelLinear, column_equals_serial) {
+  Result const serial = run_layer(Split::none, *make_self());
+  run_thread_ranks(GetParam(), [&](Communicator& world) {
+    Result const mine = run_layer(Split::column, world);
+    std::int64_t const n = outputs / world.size(), begin = n * world.rank(), end = begin + n;
+    expect_columns(mine.y, serial.y, outputs, begin, end, "y");
+    expect_columns(mine.dx, serial.dx, inputs, 0, inputs, "dX");
+    // Rows of W are contiguous: a column split is a range of the flat weight and bias, complete without communication.
+    EXPECT_EQ(mine.dw, std::vector<double>(serial.dw.begin() + begin * inputs, serial.dw.begin() + end * inputs));
+    EXPECT_EQ(mine.db, std::vector<double>(serial.db.begin() + begin, serial.db.begin() + end));
+  });
+}
+
+TEST_P(ParallelLinear, row_equals_serial) {
+  Result const serial = run_layer(Split::none, *make_self());
+  run_thread_ranks(GetParam(), [&](Communicator& world) {
+    Result const mine = run_layer(Split::row, world);
+    std::int64_t const n = inputs / world.size(), begin = n * world.rank(), end = begin + n;
+    expect_columns(mine.y, serial.y, outputs, 0, outputs, "y");
+    expect_columns(mine.dx, serial.dx, inputs, begin, end, "dX");
+    expect_columns(mine.dw, serial.dw, inputs, begin, end, "dW");
+    EXPECT_EQ(mine.db, serial.db);
+  });
+}
+
+TEST(ParallelLinearRefusals, case_10_uneven_splits_list_the_divisors) {
+  try {
+    even_slice(0, 6, 4, 0, "heads");
+    FAIL();
+  } catch (BadRequest const& error) {
+    EXPECT_NE(std::string(error.what()).find("1, 2, 3, 6"), std::string::npos) << error.what();
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, ParallelLinear, ::testing::Values(2, 3));
+
+}  // namespace
+}  // namespace shardmark::testing
