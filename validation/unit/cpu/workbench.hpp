@@ -107,6 +107,14 @@ void expect_near(View const& a, View const& b, std::string const& what, Bound&& 
     ASSERT_LE(std::abs(x[i] - y[i]), bound(i)) << what << ": element " << i << ", " << x[i] << " against " << y[i];
 }
 
+/// |a - b| <= factor u (1 + largest |b|): the error of sums and functions whose terms are of the size of the largest result.
+inline void expect_close(View const& a, View const& b, std::string const& what, double factor) {
+  double largest = 0;
+  for (double const x : Workbench::values(b)) largest = std::max(largest, std::abs(x));
+  double const bound = factor * unit_roundoff(a.dtype) * (1 + largest);
+  expect_near(a, b, what, [=](std::size_t) { return bound; });
+}
+
 /// Runs on instruction set `GetParam()`; skips where the machine lacks it.
 class OnInstructionSet : public ::testing::TestWithParam<char const*> {
  protected:
@@ -115,6 +123,29 @@ class OnInstructionSet : public ::testing::TestWithParam<char const*> {
   }
   void run(Op const& op) { cpu->run(*stream, op); }
   void run_reference(Op const& op) { reference->run(*reference_stream, op); }
+  /// Runs `op` on both backends and compares every output; the reference gets copies of what is written.
+  template <class O>
+  void expect_like_reference(O const& op, std::string const& what, double factor) {
+    O expected = op;
+    std::vector<std::pair<View, View>> outputs;
+    each_output(op, expected, [&](View const& view, View& twin) { outputs.emplace_back(view, twin = bench.copy(view)); });
+    run(op);
+    run_reference(expected);
+    for (auto const& [ours, theirs] : outputs)
+      factor == 0 ? expect_same_bits(ours, theirs, what) : expect_close(ours, theirs, what, factor);
+  }
+
+  /// f(output of `op`, the same member of `twin`)
+  template <class O, class F>
+  static void each_output(O const& op, O& twin, F&& f) {
+    Op const held = op;
+    auto const* const base = reinterpret_cast<char const*>(&std::get<O>(held));
+    each_view(held, [&](View const& view, Access access) {
+      if (!writes_to(access)) return;
+      auto const offset = reinterpret_cast<char const*>(&view) - base;
+      f(view, *reinterpret_cast<View*>(reinterpret_cast<char*>(&twin) + offset));
+    });
+  }
 
   std::unique_ptr<Backend> const cpu = make_cpu_backend(Determinism::deterministic, GetParam());
   std::unique_ptr<Backend> const reference = make_reference_backend();
