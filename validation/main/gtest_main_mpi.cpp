@@ -68,11 +68,15 @@ MpiSession& session() { return *current.session; }
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
   if (GTEST_FLAG_GET(list_tests)) return RUN_ALL_TESTS();
+  shardmark::MpiSession session(argc, argv);
+  // Caught here: the session aborts the job when an exception leaves it behind.
   try {
-    shardmark::MpiSession session(argc, argv);
     return shardmark::testing::run(session);
-  } catch (shardmark::Error const& error) {
-    std::fprintf(stderr, "%s\n", error.what());
+  } catch (shardmark::BadRequest const& error) {  // on all ranks alike
+    if (session.rank() == 0) std::fprintf(stderr, "%s\n", error.what());
     return int(error.code());
+  } catch (std::exception const& error) {
+    std::fprintf(stderr, "[rank %d] %s\n", session.rank(), error.what());
+    throw;
   }
 }

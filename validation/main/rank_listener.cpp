@@ -10,7 +10,7 @@
 namespace shardmark::testing {
 namespace {
 
-constexpr std::chrono::seconds patience{10};
+constexpr std::chrono::seconds patience{5};
 constexpr std::size_t slab_bytes = std::size_t(1) << 20;
 
 std::string full_name(::testing::TestInfo const& test) { return fmt::format("{}.{}", test.test_suite_name(), test.name()); }
@@ -65,7 +65,9 @@ std::vector<int> RankListener::ranks_that_failed(bool failed, std::string const&
   return ranks_where(true);
 }
 
-void RankListener::OnTestStart(::testing::TestInfo const&) { test_world_ = agreement_->split(std::vector<int>(std::size_t(agreement_->size()), 0)); }
+void RankListener::OnTestStart(::testing::TestInfo const&) {
+  test_world_ = agreement_->split(std::vector<int>(std::size_t(agreement_->size()), 0));
+}
 
 void RankListener::OnTestPartResult(::testing::TestPartResult const& result) {
   // Rank 0's are printed by GoogleTest itself. At once, since this rank may die of what follows.
