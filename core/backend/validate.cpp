@@ -93,11 +93,12 @@ struct Validate {
 
   void operator()(Matmul const& o) const {
     DType const type = check.number("a", o.a);
+    check.number("b", o.b);
+    check.number("c", o.c);
     check.that(o.a.rank == 2 && o.b.rank == 2 && o.c.rank == 2, "a, b and c are matrices");
     bool const flip_a = o.ta == Transpose::yes, flip_b = o.tb == Transpose::yes;
     std::int64_t const m = o.a.shape[flip_a ? 1 : 0], k = o.a.shape[flip_a ? 0 : 1], n = o.b.shape[flip_b ? 0 : 1];
     check.shaped("b", o.b, type, flip_b ? Dims{n, k} : Dims{k, n});
-    check.number("c", o.c);
     check.that(o.c.dtype == type || o.c.dtype == accumulator(type), "c has the type of a and b, or their accumulator's");
     check.shaped("c", o.c, o.c.dtype, {m, n});
     check.that(o.epilogue == Epilogue::none || o.write == Write::overwrite, "an epilogue needs a product that overwrites c");
