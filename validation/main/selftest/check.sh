@@ -52,7 +52,7 @@ else
   run 2 0 'PASSED' SkipsOnRankOne
   run 2 77 'SKIPPED: all 1' Skips
   run 2 nonzero 'no test ran' Absent
-  # A launcher that starts another number of ranks than the test was registered with (case 108).
+  # A launcher that starts another number of ranks than the test was registered with: case_108.
   # shellcheck disable=SC2086
   SHARDMARK_TEST_RANKS=4 expect nonzero 'started 4 .* sees 2' $SHARDMARK_MPIRUN -n 2 "$program" --gtest_filter=Ranked.Passes
 fi
