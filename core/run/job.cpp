@@ -108,9 +108,8 @@ DryRun dry_run(Job const& job, int rank) {
 Rig::Rig(Job const& job, RigParts parts)
     : job_(job), mesh_(std::make_unique<Mesh>(parts.world, job.mesh, tied_groups(job))), sampler_(job_.sampler()) {
   std::size_t const bytes = dry_run(job_, parts.world.rank()).slab_bytes;
-  // Peers read and write each other's tensors where the transport allows it.
-  std::optional<Region> shared = parts.world.symmetric(bytes);
-  arena_ = std::make_unique<Arena>(shared ? *shared : parts.ops.reserve(bytes, Place::host), ledger_);
+  expect(!parts.slab || parts.slab->bytes >= bytes, "the memory given is smaller than the dry run's");
+  arena_ = std::make_unique<Arena>(parts.slab ? *parts.slab : parts.ops.reserve(bytes, Place::host), ledger_);
   loader_ = std::make_unique<Loader>(*job_.data, sampler_, job_.cut(mesh_->coordinate(Axis::data)), job_.prefetch);
   source_ = std::make_unique<FromLoader>(*loader_);
   ProgramParts program = program_parts(job_, parts.ops, *arena_, *mesh_, *source_);

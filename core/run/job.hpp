@@ -63,6 +63,7 @@ struct RigParts {
   Communicator& world;
   Observer* observer = nullptr;
   std::vector<Hook*> hooks = {};
+  std::optional<Region> slab = {};  // of at least dry_run().slab_bytes, for instance memory that peers can address; absent: the backend's
 };
 
 class Rig {

@@ -199,7 +199,9 @@ Program::Live& Program::micro(MicroId id) {
     if (live.batch.id == id) return live;
   // Micro-batches are loaded in order; a lane meets them in order of their forwards.
   while (loaded_ <= id.v) {
-    MicroBatch batch = upload(parts_.batches.next(), MicroId{std::int32_t(loaded_)});
+    HostBatch const& host = parts_.batches.next();
+    for (Hook* hook : parts_.hooks) hook->read(*this, host);
+    MicroBatch batch = upload(host, MicroId{std::int32_t(loaded_)});
     std::int64_t const window = loaded_++ / parts_.schedule.micros_per_update();
     window_counted_[std::size_t(window) % window_counted_.size()] = batch.window_counted;
     micros_.push_back({std::move(batch), int(blocks_.size())});

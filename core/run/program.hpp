@@ -28,6 +28,8 @@ class Hook {
   virtual ~Hook() = default;
   virtual void before(Program&, Action const&, std::int64_t /*window*/) {}
   virtual void after(Program&, Action const&, std::int64_t /*window*/) {}
+  /// A micro-batch was read; `batch` is valid during the call.
+  virtual void read(Program&, HostBatch const& /*batch*/) {}
 };
 
 /// Whether values exist: a dry run has shapes only.

@@ -58,6 +58,7 @@ void Program::reduce_tally() {
 
 /// Squares per tensor by rule 13: leaves on the tensor's flat index, a tree over leaves; tied weights once.
 void Program::take_norms() {
+  parts_.ops.run(*compute_, Fill{norms_.view, 0});
   std::int64_t at = 0;
   for (UnitId unit : store_.held()) {
     View const total = store_.gradients().total({unit, first_slot(unit)});

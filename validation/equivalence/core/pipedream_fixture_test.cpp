@@ -2,21 +2,25 @@
 
 #include <gtest/gtest.h>
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "model/layers.hpp"
 #include "validation/equivalence/core/harness.hpp"
-#include "validation/schedule/planners.hpp"
+#include "validation/schedule/core/planners.hpp"
 
 namespace shardmark::testing {
 namespace {
+
+std::string numbered(std::size_t stage) { return fmt::format("w{}", stage); }
 
 /// w2 w1 w0 x against t, squared: one block a weight.
 Model scalar_chain(std::size_t stages) {
   Model model{.spec = {}, .blocks = {}, .dtype = DType::f64, .seed = 1};
   for (std::size_t s = 0; s < stages; ++s) {
-    UnitId const unit = model.spec.add_unit("w" + std::to_string(s));
-    ParamId const w = model.spec.add(unit, "w" + std::to_string(s), {1, 1}, {}, true);
+    UnitId const unit = model.spec.add_unit(numbered(s));
+    ParamId const w = model.spec.add(unit, numbered(s), {1, 1}, {}, true);
     std::vector<std::unique_ptr<Layer>> layers;
     layers.push_back(std::make_unique<Linear>(Linear::Parameters{w, {}}, Activation::none, 0));
     if (s + 1 == stages) layers.push_back(std::make_unique<SquaredErrorLoss>(Linear::slots));
@@ -70,25 +74,25 @@ Outcome run_chain(Schedule const& coarse, std::vector<double> const& start, std:
 double over(double numerator, int power) { return std::ldexp(numerator, -power); }
 
 TEST(PipeDreamFixture, case_69_weight_stashing) {
-  Outcome const got = run_chain(plan_async_stash(3), {1, 2, 1}, {1}, 4);
+  Outcome const got = run_chain(test::plan_async(3, 1, test::Delay::stash), {1, 2, 1}, {1}, 4);
   EXPECT_EQ(got.weights, (std::vector{over(-12963675, 27), over(389443749, 28), over(60239, 18)}));
   EXPECT_EQ(got.losses, (std::vector{0.5, 2.0, 225.0 / 2048, over(116100625, 27)}));
 }
 
 TEST(PipeDreamFixture, case_69_vertical_sync) {
-  Outcome const got = run_chain(plan_async_vertical(3), {1, 2, 1}, {1}, 4);
+  Outcome const got = run_chain(test::plan_async(3, 1, test::Delay::vertical), {1, 2, 1}, {1}, 4);
   EXPECT_EQ(got.weights, (std::vector{-13435.0 / 8192, 2945.0 / 4096, -13435.0 / 8192}));
   EXPECT_EQ(got.losses, (std::vector{0.5, 4.5, 2.0, 5041.0 / 8192}));
 }
 
 TEST(PipeDreamFixture, case_69_vertical_sync_with_unequal_outer_weights) {
-  Outcome const got = run_chain(plan_async_vertical(3), {1, 2, 1.5}, {1}, 4);
+  Outcome const got = run_chain(test::plan_async(3, 1, test::Delay::vertical), {1, 2, 1.5}, {1}, 4);
   EXPECT_EQ(got.weights, (std::vector{over(-2329, 9), over(-205, 8), over(-4569, 11)}));
   EXPECT_EQ(got.losses, (std::vector{2.0, 12.5, 4.5, 9.0 / 512}));
 }
 
 TEST(PipeDreamFixture, case_69_double_buffered_weights) {
-  Outcome const got = run_chain(plan_2bw(3, 4), {1, 2, 1.5}, {1}, 3);
+  Outcome const got = run_chain(test::plan_async(3, 4, test::Delay::two_buffers), {1, 2, 1.5}, {1}, 3);
   EXPECT_EQ(got.weights, (std::vector{over(-1983449313, 29), over(-89242113, 28), over(-1905556939, 30)}));
   ASSERT_EQ(got.losses.size(), 3u);
   EXPECT_EQ(got.losses[0] / 4, 63.0 / 8);

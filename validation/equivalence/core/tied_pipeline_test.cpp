@@ -7,7 +7,7 @@
 #include "data/dataset.hpp"
 #include "model/zoo.hpp"
 #include "validation/equivalence/core/harness.hpp"
-#include "validation/schedule/planners.hpp"
+#include "validation/schedule/core/planners.hpp"
 
 namespace shardmark::testing {
 namespace {
@@ -58,7 +58,9 @@ Outcome train(Schedule const& coarse, std::vector<int> const& first_block, int s
     for (UnitId unit : program.store().held()) {
       auto values = weights_of(program, unit);
       auto& seen = out.weights[std::size_t(unit.v)];
-      if (!seen.empty()) EXPECT_EQ(seen, values) << "holders of " << model.spec[unit].name << " drifted apart";
+      if (!seen.empty()) {
+        EXPECT_EQ(seen, values) << "holders of " << model.spec[unit].name << " drifted apart";
+      }
       seen = std::move(values);
     }
     if (world.rank() + 1 == stages)
@@ -82,8 +84,8 @@ TEST_P(TiedPipeline, case_14_two_stages_equal_serial_bitwise) {
   Outcome const serial = train(plan_sequential("serial", micros), {0, 4}, 1, sgd, reference);
   ASSERT_EQ(serial.losses.size(), std::size_t(windows));
   EXPECT_NE(serial.losses.front(), serial.losses.back());
-  expect_equal(train(plan_1f1b(2, micros), {0, 2, 4}, 2, sgd, reference), serial);
-  expect_equal(train(plan_gpipe(2, micros), {0, 1, 4}, 2, sgd, reference), serial);
+  expect_equal(train(test::plan_1f1b(2, micros), {0, 2, 4}, 2, sgd, reference), serial);
+  expect_equal(train(test::plan_gpipe(2, micros), {0, 1, 4}, 2, sgd, reference), serial);
 }
 
 TEST_P(TiedPipeline, under_adversarial_streams) {
@@ -95,7 +97,7 @@ TEST_P(TiedPipeline, under_adversarial_streams) {
     std::vector<std::unique_ptr<Backend>> inner;
     for (int r = 0; r < 2; ++r) inner.push_back(make_reference_backend());
     auto const adversarial = [&](int rank) { return make_adversarial_backend(*inner[std::size_t(rank)], seed + 10 * std::uint64_t(rank)); };
-    expect_equal(train(plan_1f1b(2, micros), {0, 2, 4}, 2, adamw, adversarial), serial);
+    expect_equal(train(test::plan_1f1b(2, micros), {0, 2, 4}, 2, adamw, adversarial), serial);
   }
 }
 
