@@ -1,7 +1,10 @@
 #pragma once
 // The proof that a schedule is right, before anything runs.
 
+#include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
@@ -18,18 +21,23 @@ class BadSchedule : public Error {
 /// How sends end.
 enum class CommunicationModel : std::uint8_t {
   rendezvous,   // MPI without buffering: a send completes when its receive is posted; waits block
-  fifo,         // unbuffered, and messages of one pair and channel match in order of posting
+  fifo,         // the same, and messages of one pair and channel match in order of posting
   launch_order  // NCCL: groups of one communicator start in the order in which they were posted, and occupy its stream
 };
 
-/// What the checker found about a lane. Units: micro-batches of one block or chunk.
+inline constexpr CommunicationModel communication_models[] = {CommunicationModel::rendezvous, CommunicationModel::fifo,
+                                                              CommunicationModel::launch_order};
+std::string_view name(CommunicationModel model);
+
+/// What the checker found about a lane. Peaks count (block or chunk, micro-batch) pairs, summed over the lane's blocks or chunks.
 struct LaneFacts {
-  int peak_stashes = 0;                          // full stashes, forward to backward (or weight backward)
-  int peak_boundary_inputs = 0;                  // kept only as boundary inputs, because they are recomputed
-  int peak_weight_residues = 0;                  // between backward_input and backward_weight
-  int peak_versions = 1;                         // weight versions of one unit at once
-  int staleness = 0;                             // largest (latest version - version used by backward)
-  int sends = 0, receives = 0, collectives = 0;  // postings per window
+  int peak_stashes = 0;          // full stashes, from forward (recomputed: from recompute) to backward or backward_input
+  int peak_boundary_inputs = 0;  // kept only as the input of what will be recomputed
+  int peak_weight_residues = 0;  // between backward_input and backward_weight
+  int peak_held = 0;             // stashes and residues together
+  int peak_versions = 1;         // weight versions of one unit at once: the latest, and those that a later action still reads
+  int staleness = 0;             // largest (latest version - version used by backward)
+  int sends = 0, receives = 0, collectives = 0;  // postings per repetition of the body
 };
 
 struct Proof {
@@ -37,11 +45,16 @@ struct Proof {
   int windows_checked = 0;
 };
 
-/// Unrolls `windows` windows (0: as many as the pipeline is deep, plus 2) and proves: each micro-batch forward and backward exactly
-/// once per chunk; dependencies; each leaf folded once; every bucket reduced once per window, after its last fold and before decide; every
-/// posting waited for exactly once; sends and receives matched, in order, per channel; versions: a backward uses its forward's
-/// version, an update follows all its window's folds; and that it ends under all three models.
+/// Unrolls `windows` repetitions (0: as many as there are lanes, plus 2) and proves:
+/// - every chunk forwards and backwards each micro-batch exactly once, after what it depends on;
+/// - a backward reads its forward's version, no forward reads a version that isn't made yet, a synchronous one reads the latest;
+/// - each leaf is folded once, into its own update; every bucket is reduced once per update (Inside::replicas: per micro-batch),
+///   after its last leaf; every tied unit is tied once; then one decision, and each unit is updated once;
+/// - every posting is waited for exactly once, in its run of the section; sends and receives match;
+/// - it ends under all `models`, with waits that block. Without communication (coarse, refined): some order exists.
+/// A schedule that an MPI transport alone will run need not end under launch_order.
 /// @throws BadSchedule
-Proof check(Schedule const& schedule, std::vector<BlockShape> const& blocks, int windows = 0);
+Proof check(Schedule const& schedule, std::vector<BlockShape> const& blocks, int windows = 0,
+            std::span<CommunicationModel const> models = communication_models);
 
 }  // namespace shardmark

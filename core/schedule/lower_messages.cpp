@@ -73,11 +73,11 @@ class Boundaries {
     return {};
   }
 
-  /// Joins the send directly before it when that goes to the same lane; the wait of the group then ends both.
+  /// A gradient joins the activation that was sent over the same boundary directly before; the wait of the group then ends both.
   Token post_receive(Posting const& receive) {
     Action const* last = builder_.last();
-    bool const grouped = !outstanding_.empty() && last != nullptr && last->what == Do::post && last->token == outstanding_.back().token &&
-                         outstanding_.back().peer == receive.peer;
+    bool const sent = !outstanding_.empty() && last != nullptr && last->what == Do::post && last->token == outstanding_.back().token;
+    bool const grouped = sent && receive.gradient && !outstanding_.back().gradient && outstanding_.back().edge == receive.edge;
     if (!grouped) return builder_.post(receive);
     builder_.join(receive);
     outstanding_.pop_back();

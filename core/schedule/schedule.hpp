@@ -192,10 +192,11 @@ enum class Overlap : std::uint8_t { off, on };
 /// Inserts communication.
 ///
 /// Between lanes: a receive is posted right before the action that needs it (before the recomputation that precedes it) and waited for
-/// at once. A send is posted right after the action that makes it. A send that stands directly before a receive from the same
-/// lane forms one group with it: NCCL runs the groups of a communicator one after another, so the two directions of a
-/// 1F1B boundary would block each other. Other sends are waited for late: an activation before the same micro-batch's backward, a
-/// gradient before the next one on its channel, both at the end of their section at the latest.
+/// at once. A send is posted right after the action that makes it. An activation that stands directly before the receive of a gradient
+/// over the same boundary forms one group with it: NCCL runs the groups of a communicator one after another, so the two directions
+/// of a 1F1B boundary would block each other. Other sends are waited for late: an activation before the same micro-batch's
+/// backward, a gradient before the next one on its channel, both at the end of their section at the latest. (Interleaved schedules
+/// end under MPI; under one launch order they need larger groups than these.)
 ///
 /// On `axes` (data): one all-reduce per bucket and update, posted after the fold that completes it (Overlap::on) or all at the reduce
 /// mark (off), waited for at the mark in order of posting. `axes` = 0: no reduction. With Inside::replicas each micro-batch's leaves are

@@ -13,12 +13,16 @@ namespace shardmark {
 struct Costs {
   std::function<double(Action const&, int lane)> action;            // duration of a computing action
   std::function<double(Posting const&, Schedule const&)> transfer;  // duration of a message or collective once started
-  bool overlap = true;                                              // transfers run beside computation
+  Overlap overlap = Overlap::on;                                    // off: transfers advance only inside waits
 };
-/// alpha + bytes / beta for messages; c(n) alpha + 2 (n-1)/n bytes / beta for ring all-reduces of n ranks.
+
+/// The linear model of a network: a message of n bytes takes alpha + n / beta.
 struct AlphaBeta {
   double alpha_seconds = 0;
   double bytes_per_second = 0;
+  double message_seconds(double bytes) const { return alpha_seconds + bytes / bytes_per_second; }
+  /// Ring all-reduce over n ranks: 2 (n-1) messages of 1/n of the bytes.
+  double all_reduce_seconds(double bytes, int ranks) const { return 2 * (ranks - 1) * message_seconds(bytes / ranks); }
 };
 
 struct Span {
@@ -28,12 +32,12 @@ struct Span {
 };
 
 struct Timeline {
-  std::vector<Span> spans;
+  std::vector<Span> spans;  // computing actions and waits, in order on each lane; a wait lasts as long as it blocks
   double makespan = 0;
   std::vector<double> busy;     // per lane
   double lane_idle = 0;         // max over lanes of (end of last - start of first) - busy
   double barrier_idle = 0;      // max over lanes of makespan - busy
-  double exposed_transfer = 0;  // max over lanes of time spent waiting in `wait`
+  double exposed_transfer = 0;  // max over lanes of time spent in `wait`
 };
 
 /// @throws BadSchedule when it doesn't end.

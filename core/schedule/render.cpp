@@ -1,0 +1,143 @@
+// The pictures of the pipeline papers, one slot for each action, every action as long as the others:
+//
+//   stage 0 | F0 F1  .  . B1 B0  R  U
+//   stage 1 |  . F0 F1 B1 B0  R  U
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+
+#include "base/error.hpp"
+#include "schedule/simulate.hpp"
+
+namespace shardmark {
+namespace {
+
+/// Numbers each run of blocks that lie on one lane: the chunks that refine() made them from, or what looks the same.
+std::vector<int> runs_of(std::vector<int> const& lane_of_block) {
+  std::vector<int> run(lane_of_block.size());
+  for (std::size_t b = 1; b < run.size(); ++b) run[b] = run[b - 1] + (lane_of_block[b] == lane_of_block[b - 1] ? 0 : 1);
+  return run;
+}
+
+/// Blocks back to chunks; folds, ties and communication are left out.
+std::vector<Action> fold_section(std::vector<Action> const& refined, std::vector<int> const& run, bool marks_reduction) {
+  std::vector<Action> out;
+  for (Action action : refined) {
+    switch (action.what) {
+      case Do::fold:
+      case Do::post:
+      case Do::wait:
+      case Do::tie:
+        continue;
+      case Do::decide:
+        if (marks_reduction) out.push_back({.what = Do::reduce});
+        continue;
+      case Do::reduce:
+        break;
+      case Do::update:
+        action.unit = {};
+        break;
+      default:
+        action.chunk = {run[std::size_t(action.chunk.v)]};
+    }
+    if (out.empty() || out.back() != action) out.push_back(action);
+  }
+  return out;
+}
+
+Schedule fold_blocks(Schedule const& schedule) {
+  Schedule coarse = schedule;
+  coarse.form = Form::coarse;
+  std::vector<int> const run = runs_of(schedule.lane_of_chunk);
+  coarse.lane_of_chunk.clear();
+  for (std::size_t b = 0; b < run.size(); ++b) {
+    if (run[b] == int(coarse.lane_of_chunk.size())) coarse.lane_of_chunk.push_back(schedule.lane_of_chunk[b]);
+  }
+  bool const marks = schedule.form == Form::lowered && schedule.reduced_over != 0 && schedule.sum.inside == Inside::micros;
+  for (Lane& lane : coarse.lanes) {
+    for (Section section : sections) lane[section] = fold_section(lane[section], run, marks);
+    lane.postings.clear();
+  }
+  return coarse;
+}
+
+char letter(Do what) {
+  switch (what) {
+    case Do::forward:
+      return 'F';
+    case Do::backward:
+    case Do::backward_input:
+      return 'B';
+    case Do::backward_weight:
+      return 'W';
+    case Do::recompute:
+      return 'C';
+    case Do::reduce:
+      return 'R';
+    default:
+      return 'U';
+  }
+}
+
+/// Which of its lane's chunks a chunk is: "" when it is the only one, then a, b, c ...
+std::vector<std::string> chunk_suffixes(std::vector<int> const& lane_of_chunk) {
+  std::vector<std::string> suffixes;
+  for (std::size_t chunk = 0; chunk < lane_of_chunk.size(); ++chunk) {
+    auto const here = lane_of_chunk.begin() + std::ptrdiff_t(chunk);
+    bool const only = std::count(lane_of_chunk.begin(), lane_of_chunk.end(), *here) == 1;
+    suffixes.emplace_back(only ? "" : std::string(1, char('a' + std::count(lane_of_chunk.begin(), here, *here) % 26)));
+  }
+  return suffixes;
+}
+
+using Grid = std::vector<std::vector<std::string>>;
+
+/// One row a lane, one column a slot.
+Grid draw(Schedule const& coarse, int windows) {
+  Costs const unit{[](Action const&, int) { return 1.0; }, [](Posting const&, Schedule const&) { return 0.0; }};
+  std::vector<std::string> const suffixes = chunk_suffixes(coarse.lane_of_chunk);
+  Grid rows(coarse.lanes.size());
+  for (Span const& span : simulate(coarse, unit, windows).spans) {
+    auto& row = rows[std::size_t(span.lane)];
+    row.resize(std::size_t(std::lround(span.begin)), ".");
+    std::string label(1, letter(span.action.what));
+    if (span.action.micro.valid()) label += std::to_string(span.action.micro.v);
+    if (span.action.chunk.valid()) label += suffixes[std::size_t(span.action.chunk.v)];
+    row.push_back(std::move(label));
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::string render(Schedule const& schedule, int columns) {
+  bool const folded = schedule.form != Form::coarse;
+  int const windows = schedule.synchronous() ? 1 : 2;
+  Grid const rows = draw(folded ? fold_blocks(schedule) : schedule, windows);
+  std::size_t cell = 2, slots = 0;
+  for (auto const& row : rows) {
+    slots = std::max(slots, row.size());
+    for (auto const& label : row) cell = std::max(cell, label.size() + 1);
+  }
+  std::size_t const number = std::to_string(rows.size() - 1).size();
+  std::size_t const margin = std::string_view("stage  |").size() + number;
+  std::size_t const room = columns > int(margin) ? (std::size_t(columns) - margin) / cell : 0;
+  std::size_t const shown = std::min(slots, std::max<std::size_t>(room, 1));
+
+  std::string text;
+  auto const out = std::back_inserter(text);
+  for (std::size_t lane = 0; lane < rows.size(); ++lane) {
+    fmt::format_to(out, "stage {:>{}} |", lane, number);
+    for (std::size_t slot = 0; slot < std::min(shown, rows[lane].size()); ++slot) fmt::format_to(out, "{:>{}}", rows[lane][slot], cell);
+    text += '\n';
+  }
+  if (shown < slots) fmt::format_to(out, "(the first {} of {} slots)\n", shown, slots);
+  if (folded) text += "(blocks joined to chunks; communication not shown)\n";
+  if (!schedule.synchronous()) fmt::format_to(out, "(prologue, {} repetitions of the body, epilogue)\n", windows);
+  return text;
+}
+
+}  // namespace shardmark
