@@ -1,12 +1,14 @@
 // The deterministic matmul beside oneDNN's, in GFLOP/s per shape and transpose.
 //
-// Each iteration runs both, one after the other in turns, so that a drifting clock or a busy neighbour meets both alike;
-// `own_over_library` is the ratio of their summed times, the number to look at.
+// Each iteration runs both, one after the other in turns, so that a drifting clock or a busy neighbour meets both alike. Times are the
+// thread's own, medians over the iterations; `own_over_library` is the ratio of the rates, the number to look at.
 
 #include <benchmark/benchmark.h>
 
+#include <time.h>
+
+#include <algorithm>
 #include <array>
-#include <chrono>
 #include <string>
 #include <vector>
 
@@ -49,40 +51,56 @@ Matmul problem(Backend& backend, DType type, Case const& c) {
   return op;
 }
 
-double seconds_of(Backend& backend, Stream& stream, Op const& op) {
-  auto const start = std::chrono::steady_clock::now();
-  backend.run(stream, op);
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
 }
+
+/// Times of repeated runs of one operation.
+class Times {
+ public:
+  void run(Backend& backend, Stream& stream, Op const& op) {
+    double const start = thread_seconds();
+    backend.run(stream, op);
+    seconds_.push_back(thread_seconds() - start);
+  }
+  double median() {
+    auto const middle = seconds_.begin() + std::ptrdiff_t(seconds_.size() / 2);
+    std::nth_element(seconds_.begin(), middle, seconds_.end());
+    return *middle;
+  }
+
+ private:
+  std::vector<double> seconds_;
+};
 
 void beside_library(benchmark::State& state, Case const& c) {
   auto const own = make_cpu_backend(Determinism::deterministic), library = make_cpu_backend(Determinism::fastest);
   auto const stream = own->stream();
   Op const op = problem(*own, DType::f32, c);
-  double own_seconds = 0, library_seconds = 0;
+  Times own_times, library_times;
   for (auto _ : state) {
-    library_seconds += seconds_of(*library, *stream, op);
-    own_seconds += seconds_of(*own, *stream, op);
+    library_times.run(*library, *stream, op);
+    own_times.run(*own, *stream, op);
   }
-  double const flops = c.flops() * double(state.iterations());
-  state.counters["own_gflops"] = flops / own_seconds / 1e9;
-  state.counters["library_gflops"] = flops / library_seconds / 1e9;
-  state.counters["own_over_library"] = library_seconds / own_seconds;
+  state.counters["own_gflops"] = c.flops() / own_times.median() / 1e9;
+  state.counters["library_gflops"] = c.flops() / library_times.median() / 1e9;
+  state.counters["own_over_library"] = library_times.median() / own_times.median();
 }
 
 void in_fp64(benchmark::State& state, Case const& c) {
   auto const own = make_cpu_backend(Determinism::deterministic);
   auto const stream = own->stream();
   Op const op = problem(*own, DType::f64, c);
-  double seconds = 0;
-  for (auto _ : state) seconds += seconds_of(*own, *stream, op);
-  state.counters["own_gflops"] = c.flops() * double(state.iterations()) / seconds / 1e9;
+  Times times;
+  for (auto _ : state) times.run(*own, *stream, op);
+  state.counters["own_gflops"] = c.flops() / times.median() / 1e9;
 }
 
 constexpr std::int64_t shapes[][3] = {{1024, 512, 512},  {1024, 1536, 512}, {1024, 2048, 512}, {1024, 512, 2048}, {1024, 8192, 512},
                                       {512, 8192, 1024}, {512, 2048, 1024}, {64, 64, 64},      {17, 48, 61},      {1, 512, 512}};
-constexpr Transpose transposes[][2] = {
-    {Transpose::no, Transpose::no}, {Transpose::no, Transpose::yes}, {Transpose::yes, Transpose::no}};
+constexpr Transpose transposes[][2] = {{Transpose::no, Transpose::no}, {Transpose::no, Transpose::yes}, {Transpose::yes, Transpose::no}};
 
 }  // namespace
 }  // namespace shardmark
