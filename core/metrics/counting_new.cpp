@@ -1,4 +1,4 @@
-// The replaceable allocation functions of C++ ([new.delete]); the array and nothrow forms call these by default.
+// The replaceable allocation functions of C++ ([new.delete]). All forms, because a sanitizer's own array forms don't call the single ones.
 
 #include <cstdlib>
 #include <new>
@@ -19,17 +19,53 @@ void* take(Take take_memory) {
   }
 }
 
-}  // namespace
-
-void* operator new(std::size_t bytes) {
+void* take_plain(std::size_t bytes) {
   return take([=] { return std::malloc(bytes == 0 ? 1 : bytes); });
 }
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
+void* take_aligned(std::size_t bytes, std::align_val_t alignment) {
   std::size_t const unit = std::size_t(alignment);
   // aligned_alloc wants a multiple of the alignment.
   return take([=] { return std::aligned_alloc(unit, bytes == 0 ? unit : (bytes + unit - 1) / unit * unit); });
 }
+
+template <class Take>
+void* or_null(Take take_memory) noexcept {
+  try {
+    return take_memory();
+  } catch (std::bad_alloc const&) {
+    return nullptr;
+  }
+}
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return take_plain(bytes); }
+void* operator new[](std::size_t bytes) { return take_plain(bytes); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) { return take_aligned(bytes, alignment); }
+void* operator new[](std::size_t bytes, std::align_val_t alignment) { return take_aligned(bytes, alignment); }
+
+void* operator new(std::size_t bytes, std::nothrow_t const&) noexcept {
+  return or_null([=] { return take_plain(bytes); });
+}
+void* operator new[](std::size_t bytes, std::nothrow_t const&) noexcept {
+  return or_null([=] { return take_plain(bytes); });
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment, std::nothrow_t const&) noexcept {
+  return or_null([=] { return take_aligned(bytes, alignment); });
+}
+void* operator new[](std::size_t bytes, std::align_val_t alignment, std::nothrow_t const&) noexcept {
+  return or_null([=] { return take_aligned(bytes, alignment); });
+}
+
 void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::nothrow_t const&) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::nothrow_t const&) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t, std::nothrow_t const&) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t, std::nothrow_t const&) noexcept { std::free(memory); }

@@ -34,6 +34,7 @@ TEST(Allocations, EveryFormIsCounted) {
   EXPECT_EQ(ours_during([&] { wide = std::make_unique<Wide>(); }), 1u);
   EXPECT_EQ(reinterpret_cast<std::uintptr_t>(wide.get()) % 128, 0u);
   EXPECT_EQ(ours_during([&] { one.reset(); }), 0u);
+  EXPECT_EQ(ours_during([&] { one.reset(new (std::nothrow) int(2)); }), 1u);
 }
 
 TEST(Allocations, LibrariesAreCountedApart) {
