@@ -29,7 +29,7 @@ void Rounds::begin(RoundTask const& task) {
   limit_ = std::int64_t(std::max(std::size_t{1}, std::min(per_rank, chunk_bytes_) / width(task.dtype)));
   std::int64_t const longest = slice(0).size();  // earlier slices are never shorter
   rounds_ = (longest + limit_ - 1) / limit_;
-  next_round_ = 0;
+  for (std::size_t i = 0; i < lanes_.size(); ++i) lanes_[i].next = std::int64_t(i);
   if (rounds_ == 0) task_.reset();
 }
 
@@ -46,15 +46,16 @@ bool Rounds::advance() {
   if (!task_) return false;
   bool moved = false;
   for (Lane& lane : lanes_) {
-    if (lane.state == Lane::State::idle && next_round_ < rounds_) {
-      lane.round = next_round_++;
+    if (lane.state == Lane::State::idle && lane.next < rounds_) {
+      lane.round = lane.next;
+      lane.next += std::int64_t(lanes_.size());
       exchange(lane);
       moved = true;
     }
     moved |= advance(lane);
   }
-  bool const idle = std::all_of(lanes_.begin(), lanes_.end(), [](Lane const& lane) { return lane.state == Lane::State::idle; });
-  if (idle && next_round_ == rounds_) task_.reset();
+  auto const finished = [&](Lane const& lane) { return lane.state == Lane::State::idle && lane.next >= rounds_; };
+  if (std::all_of(lanes_.begin(), lanes_.end(), finished)) task_.reset();
   return moved;
 }
 

@@ -36,10 +36,11 @@ class Rounds {
   std::size_t scratch_bytes() const { return 2 * scratch_bytes_; }
 
  private:
-  /// One round: what others sent of this rank's slice is `exchanging`, the sum on its way to them is `distributing`.
+  /// Every second round, in order, alike on all ranks: what others sent of this rank's slice is `exchanging`, the sum on its way to them is
+  /// `distributing`.
   struct Lane {
     enum class State : std::uint8_t { idle, exchanging, distributing } state = State::idle;
-    std::int64_t round = 0;
+    std::int64_t round = 0, next = 0;
     std::unique_ptr<std::byte[]> scratch;
     Transfers transfers;
   };
@@ -58,7 +59,7 @@ class Rounds {
   int me_, members_;
   std::size_t scratch_bytes_, chunk_bytes_;
   std::optional<RoundTask> task_;
-  std::int64_t limit_ = 0, rounds_ = 0, next_round_ = 0;
+  std::int64_t limit_ = 0, rounds_ = 0;
   std::array<Lane, 2> lanes_;
   std::vector<std::byte const*> inputs_;
 };

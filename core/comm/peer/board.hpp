@@ -69,7 +69,7 @@ struct alignas(64) RankBoard {
   std::atomic<std::uint64_t> posted{0};             // collectives published
   alignas(64) std::atomic<std::uint64_t> read{0};   // collectives whose publications this rank has read
   alignas(64) std::atomic<std::uint64_t> steps{0};  // steps of collectives done, counted alike on all ranks
-  alignas(64) std::uint64_t child = 0;              // offset of a new group's board, between two barriers
+  alignas(64) std::uint32_t child = 0;              // entry of a new group's board, between two barriers
   std::array<Published, collectives_in_flight> published;
   std::array<MessageSlot, slots_per_rank> slots;
 };
@@ -81,7 +81,7 @@ class Board {
     auto const n = std::size_t(members);
     return n * sizeof(RankBoard) + n * n * sizeof(Ring) + n * (staging_blocks + 2) * staging_bytes;
   }
-  /// Makes a board on zeroed memory, once for all members.
+  /// Makes a board, once for all members.
   static Board create(std::byte* at, int members);
   Board(std::byte* at, int members) : at_(at), members_(members) {}
 

@@ -5,13 +5,25 @@
 
 namespace shardmark::peer {
 
-PeerCommunicator::PeerCommunicator(std::shared_ptr<Home> home, Board board, int rank, std::string_view name)
+PeerCommunicator::PeerCommunicator(std::shared_ptr<Home> home, int rank, std::string_view name)
+    : PeerCommunicator(home, Board(home->control().world_board(), home->control().ranks()), std::nullopt, rank, name) {}
+
+PeerCommunicator::PeerCommunicator(std::shared_ptr<Home> home, std::uint32_t entry, int rank, std::string_view name)
+    : PeerCommunicator(home, home->control().board(entry), entry, rank, name) {}
+
+PeerCommunicator::PeerCommunicator(std::shared_ptr<Home> home, Board board, std::optional<std::uint32_t> entry, int rank,
+                                   std::string_view name)
     : EngineGroup(home->engine(), rank, board.members()),
       home_(std::move(home)),
       board_(board),
+      entry_(entry),
       name_(name),
       messages_(board, home_->space(), rank, pool()),
       collectives_(board, home_->space(), rank, pool()) {}
+
+PeerCommunicator::~PeerCommunicator() {
+  if (entry_) home_->control().leave_board(*entry_);
+}
 
 Request PeerCommunicator::post(Stream& producer, std::span<Message const> group) {
   validate(*this, group);
@@ -78,17 +90,13 @@ std::unique_ptr<Communicator> PeerCommunicator::split(std::span<int const> colou
   auto const same = [&](int colour) { return colour == mine; };
   int const leader = int(std::find_if(colours.begin(), colours.end(), same) - colours.begin());
   int const members = int(std::count_if(colours.begin(), colours.end(), same));
-  if (mine >= 0 && leader == rank()) {
-    std::byte* const at = home_->control().take_board(members);
-    Board::create(at, members);
-    board_.of(rank()).child = home_->space().offset_of(at);
-  }
+  if (mine >= 0 && leader == rank()) board_.of(rank()).child = home_->control().make_board(members);
   wait_for_all();
-  std::byte* const at = home_->space().at(board_.of(leader).child);
+  std::uint32_t const entry = board_.of(leader).child;
   wait_for_all();
   if (mine < 0) return nullptr;
   int const new_rank = int(std::count_if(colours.begin(), colours.begin() + rank(), same));
-  return std::make_unique<PeerCommunicator>(home_, Board(at, members), new_rank, name_);
+  return std::make_unique<PeerCommunicator>(home_, entry, new_rank, name_);
 }
 
 std::optional<Region> PeerCommunicator::symmetric(std::size_t bytes) {

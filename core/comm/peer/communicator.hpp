@@ -11,8 +11,11 @@ namespace shardmark::peer {
 
 class PeerCommunicator final : public EngineGroup {
  public:
-  /// A member of the group that `board` serves. `name` is a literal.
-  PeerCommunicator(std::shared_ptr<Home> home, Board board, int rank, std::string_view name);
+  /// A member of the world. `name` is a literal.
+  PeerCommunicator(std::shared_ptr<Home> home, int rank, std::string_view name);
+  /// A member of the group whose board is at `entry`.
+  PeerCommunicator(std::shared_ptr<Home> home, std::uint32_t entry, int rank, std::string_view name);
+  ~PeerCommunicator() override;
 
   Request post(Stream& producer, std::span<Message const> group) override;
   Request post(Stream& producer, Exchange const& exchange) override;
@@ -23,12 +26,14 @@ class PeerCommunicator final : public EngineGroup {
   bool advance() override;
 
  private:
+  PeerCommunicator(std::shared_ptr<Home> home, Board board, std::optional<std::uint32_t> entry, int rank, std::string_view name);
   void throw_if_aborted() override;
   void abandon() noexcept override;
   void wait_for_all();
 
   std::shared_ptr<Home> home_;
   Board board_;
+  std::optional<std::uint32_t> entry_;
   std::string_view name_;
   Messages messages_;
   Collectives collectives_;

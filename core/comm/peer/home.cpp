@@ -21,16 +21,45 @@ void Control::create(std::byte* at, int ranks) {
   new (at) WorldHeader;
   for (int r = 0; r < ranks; ++r) new (&control.inside(r)) InsideFlag;
   Board::create(control.world_board(), ranks);
-  control.header().used.store(first_board(ranks) + Board::bytes(ranks));
+  control.header().bytes_used.store(first_board(ranks) + Board::bytes(ranks));
 }
 
-std::byte* Control::take_board(int members) const {
-  std::size_t const needed = Board::bytes(members);
-  std::uint64_t const at = header().used.fetch_add(needed);
-  require_input(at + needed <= bytes(ranks_), {"too many groups of ranks for shared memory",
-                                               fmt::format("{} bytes needed at {} of {}", needed, at, bytes(ranks_)), "use --comm mpi"});
-  return at_ + at;
+std::uint32_t Control::free_entry(std::uint32_t members) const {
+  auto const used = std::min<std::uint32_t>(header().entries_used.load(), std::uint32_t(header().entries.size()));
+  for (std::uint32_t i = 0; i < used; ++i) {
+    BoardEntry& entry = header().entries[i];
+    std::uint32_t nobody = 0;
+    if (entry.members.load() == members && entry.present.compare_exchange_strong(nobody, members)) return i;
+  }
+  return new_entry(members);
 }
+
+std::uint32_t Control::new_entry(std::uint32_t members) const {
+  std::size_t const needed = Board::bytes(int(members));
+  std::uint32_t const index = header().entries_used.fetch_add(1);
+  std::uint64_t const at = header().bytes_used.fetch_add(needed);
+  require_input(index < header().entries.size() && at + needed <= bytes(ranks_),
+                {"too many groups of ranks for shared memory", fmt::format("{} bytes needed at {} of {}", needed, at, bytes(ranks_)),
+                 "use --comm mpi"});
+  BoardEntry& entry = header().entries[index];
+  entry.offset = at;
+  entry.present.store(members);
+  entry.members.store(members);
+  return index;
+}
+
+std::uint32_t Control::make_board(int members) const {
+  std::uint32_t const index = free_entry(std::uint32_t(members));
+  Board::create(at_ + header().entries[index].offset, members);
+  return index;
+}
+
+Board Control::board(std::uint32_t entry) const {
+  BoardEntry const& e = header().entries[entry];
+  return Board(at_ + e.offset, int(e.members.load()));
+}
+
+void Control::leave_board(std::uint32_t entry) const { header().entries[entry].present.fetch_sub(1); }
 
 Home::Home(std::shared_ptr<Mapping> memory, Control control, AddressSpace space, int world_rank, Window window,
            std::shared_ptr<Engine> engine)

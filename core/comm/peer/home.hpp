@@ -13,12 +13,21 @@
 
 namespace shardmark::peer {
 
+/// The board of a group that a split made. Its memory serves another group of the same size once all members have left.
+struct BoardEntry {
+  std::atomic<std::uint32_t> members{0};  // 0: no board yet; else it never changes again
+  std::atomic<std::uint32_t> present{0};
+  std::uint64_t offset = 0;  // in the control memory
+};
+
 /// At the start of the control memory of a world; boards of groups follow.
 struct alignas(64) WorldHeader {
-  std::atomic<std::uint64_t> used{0};  // bytes of the control memory handed out
   enum Abort : std::uint32_t { running, writing, aborted };
   std::atomic<std::uint32_t> abort{running};
-  std::array<std::atomic<char>, 248> reason{};
+  std::atomic<std::uint32_t> entries_used{0};
+  std::atomic<std::uint64_t> bytes_used{0};
+  std::array<std::atomic<char>, 240> reason{};
+  std::array<BoardEntry, 1024> entries;
 };
 /// Not 0 while a rank may touch the memory of others.
 struct alignas(64) InsideFlag {
@@ -28,7 +37,7 @@ struct alignas(64) InsideFlag {
 /// The control memory of a world: header, flags, boards.
 class Control {
  public:
-  /// Room for the world's board and those of about 16 splits into groups (a mesh makes 8, and some with names).
+  /// Room for the world's board and those of 16 splits into groups at a time (a mesh makes 8, and some with names).
   static std::size_t bytes(int ranks) { return first_board(ranks) + 17 * Board::bytes(ranks); }
   /// On zeroed memory, by one rank, before any other looks at it.
   static void create(std::byte* at, int ranks);
@@ -36,11 +45,15 @@ class Control {
   WorldHeader& header() const { return *reinterpret_cast<WorldHeader*>(at_); }
   InsideFlag& inside(int rank) const { return reinterpret_cast<InsideFlag*>(at_ + sizeof(WorldHeader))[rank]; }
   std::byte* world_board() const { return at_ + first_board(ranks_); }
-  /// Zeroed memory for the board of a new group.
-  std::byte* take_board(int members) const;
+  /// Makes a board for a new group; its entry's index, for the other members.
+  std::uint32_t make_board(int members) const;
+  Board board(std::uint32_t entry) const;
+  void leave_board(std::uint32_t entry) const;
   int ranks() const { return ranks_; }
 
  private:
+  std::uint32_t free_entry(std::uint32_t members) const;
+  std::uint32_t new_entry(std::uint32_t members) const;
   static std::size_t first_board(int ranks) { return sizeof(WorldHeader) + std::size_t(ranks) * sizeof(InsideFlag); }
   std::byte* at_;
   int ranks_;

@@ -95,7 +95,7 @@ std::unique_ptr<Communicator> make_process_world(Communicator& bootstrap, std::s
   Window const window{Window::Source::mapped, memory->data() + my_window, window_bytes};
   auto const space = AddressSpace::mapped(memory->data(), bytes);
   auto home = std::make_shared<Home>(std::move(memory), control, space, me, window, std::move(engine));
-  return std::make_unique<PeerCommunicator>(std::move(home), Board(control.world_board(), n), me, "peer");
+  return std::make_unique<PeerCommunicator>(std::move(home), me, "peer");
 }
 
 }  // namespace shardmark::peer

@@ -21,7 +21,7 @@ class ThreadWorld {
   std::unique_ptr<PeerCommunicator> member(int rank, std::string_view name) const {
     Control const control(memory_->data(), ranks_);
     auto home = std::make_shared<Home>(memory_, control, AddressSpace::everything(), rank, Window{}, std::make_shared<Engine>());
-    return std::make_unique<PeerCommunicator>(std::move(home), Board(control.world_board(), ranks_), rank, name);
+    return std::make_unique<PeerCommunicator>(std::move(home), rank, name);
   }
 
  private:

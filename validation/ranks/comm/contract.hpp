@@ -31,6 +31,8 @@ class Rank {
 
 /// Runs `body` on all ranks of each world that this program has.
 void on_each_world(std::function<void(Rank&)> const& body);
+/// The same for a body that ends its world.
+void on_each_new_world(std::function<void(Rank&)> const& body);
 /// Bytes of each rank's slab.
 inline constexpr std::size_t slab_bytes = std::size_t{24} << 20;
 

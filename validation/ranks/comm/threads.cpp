@@ -22,4 +22,6 @@ void on_each_world(std::function<void(Rank&)> const& body) {
   for (int ranks : {1, 2, 3, 4, 7, 8}) run_thread_ranks(ranks, [&](Communicator& world) { run(world, body); });
 }
 
+void on_each_new_world(std::function<void(Rank&)> const& body) { on_each_world(body); }
+
 }  // namespace shardmark::contract
