@@ -196,6 +196,7 @@ std::vector<OptionEntry> make_table() {
       "another name of --microbatches where there is no pipeline [1]");
   add("steps", "N", whole(&Options::steps, 1, limits::steps), "updates that count [20]");
   add("warmup", "N", whole(&Options::warmup, 0, limits::steps), "updates before them [bench 3, verify 0]", bench_alone);
+  add("rounds", "N", whole(&Options::rounds, 1, limits::rounds), "of a comparison; 6 or more for an official set [3]", bench_alone);
   add("seed", "N", whole(&Options::seed, 0, std::numeric_limits<std::int64_t>::max()), "of weights, data order and dropout [1]");
 
   group = "Optimizer";

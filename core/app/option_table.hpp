@@ -24,6 +24,7 @@ inline constexpr std::int64_t steps = 1'000'000'000;
 inline constexpr std::int64_t threads = 1024;
 inline constexpr std::int64_t ranks = 1 << 20;
 inline constexpr std::int64_t thread_ranks = 256;
+inline constexpr std::int64_t rounds = 1000;
 }  // namespace limits
 
 /// A value before it is checked against its option; monostate: absent.

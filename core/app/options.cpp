@@ -10,7 +10,7 @@
 #include "app/nearest.hpp"
 #include "app/option_help.hpp"
 #include "app/option_rules.hpp"
-#include "base/build_info.hpp"
+#include "app/version.hpp"
 
 namespace shardmark {
 namespace {
@@ -153,7 +153,7 @@ ParseResult parse_options(Usage const& usage, int argc, char const* const* argv)
   CommandLine line(usage, names);
   line.parse(argc, argv);
   if (line.wants_help()) return {std::nullopt, help_text(usage, names)};
-  if (line.wants_version()) return {std::nullopt, version_text(usage.program)};
+  if (line.wants_version()) return {std::nullopt, full_version_text(usage.program)};
   line.refuse_unknown();
   Command const command = line.command();
   std::vector<GivenOption> given = line.given();

@@ -52,6 +52,7 @@ struct Options {
   bool batch_is_per_replica = false;  // --batch-per-replica
   int micros = 1;                     // --microbatches, --accumulate
   std::int64_t steps = 20, warmup = 0;
+  int rounds = 3;  // of shardmark compare
 
   OptimizerKind optimizer = OptimizerKind::sgd;
   double lr = 3e-4;  // 3e-4 with adamw, 0.1 with sgd, unless given

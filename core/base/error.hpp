@@ -58,13 +58,16 @@ inline void require_input(bool good, Refusal const& refusal) {
   if (!good) fail_input(refusal);
 }
 inline void expect(bool good, std::string_view message, std::source_location where = std::source_location::current()) {
-  if (!good) [[unlikely]] fail_check("precondition", message, where);
+  if (!good) [[unlikely]]
+    fail_check("precondition", message, where);
 }
 inline void invariant(bool good, std::string_view message, std::source_location where = std::source_location::current()) {
-  if (!good) [[unlikely]] fail_check("internal check", message, where);
+  if (!good) [[unlikely]]
+    fail_check("internal check", message, where);
 }
 inline void ensure(bool good, std::string_view message, std::source_location where = std::source_location::current()) {
-  if (!good) [[unlikely]] fail_check("postcondition", message, where);
+  if (!good) [[unlikely]]
+    fail_check("postcondition", message, where);
 }
 
 }  // namespace shardmark

@@ -19,8 +19,7 @@ constexpr std::uint64_t stream_of(std::string_view text) {
 
 class Randoms {
  public:
-  Randoms(std::uint64_t seed, Purpose purpose, std::uint64_t stream)
-      : seed_(seed), purpose_(purpose), stream_(stream) {}
+  Randoms(std::uint64_t seed, Purpose purpose, std::uint64_t stream) : seed_(seed), purpose_(purpose), stream_(stream) {}
 
   /// Four independent 32-bit words for `index`; `lane` separates values of one index.
   std::array<std::uint32_t, 4> block(std::uint64_t index, std::uint32_t lane = 0) const;

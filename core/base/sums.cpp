@@ -33,8 +33,7 @@ bool CanonicalTree::find_sibling(Node node, Node& sibling) const {
     }
     (node.lo < middle ? hi : lo) = middle;
   }
-  return std::any_of(live_.begin(), live_.end(),
-                     [&](Node const& other) { return other.lo == sibling.lo && other.hi == sibling.hi; });
+  return std::any_of(live_.begin(), live_.end(), [&](Node const& other) { return other.lo == sibling.lo && other.hi == sibling.hi; });
 }
 
 }  // namespace shardmark

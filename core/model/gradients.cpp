@@ -6,14 +6,12 @@ namespace shardmark {
 namespace {
 
 /// Under Fold::loop a node of the tree is a whole replica; under Fold::tree it is one leaf.
-SumShape tree_shape(SumOrder sum, SumShape leaves) {
-  return sum.micros == Fold::tree ? leaves : SumShape{1, leaves.outer};
-}
+SumShape tree_shape(SumOrder sum, SumShape leaves) { return sum.micros == Fold::tree ? leaves : SumShape{1, leaves.outer}; }
 
 }  // namespace
 
-Gradients::Gradients(ModelSpec const& spec, std::vector<Segment> const& order, SumOrder sum, SumShape leaves, DType dtype,
-                     int shards, Arena& arena, Backend& ops, Stream& stream)
+Gradients::Gradients(ModelSpec const& spec, std::vector<Segment> const& order, SumOrder sum, SumShape leaves, DType dtype, int shards,
+                     Arena& arena, Backend& ops, Stream& stream)
     : sum_(sum), leaves_(leaves), dtype_(dtype), arena_(arena), ops_(ops), order_(order) {
   expect(sum.inside == Inside::micros || leaves.outer == 1, "this rank's leaves are summed over micro-batches first");
   std::int64_t offset = 0;

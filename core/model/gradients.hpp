@@ -20,8 +20,8 @@ class Gradients {
  public:
   /// @param order   segments of this rank, in backward order
   /// @param shards  every segment is padded to a multiple of this many equal pieces
-  Gradients(ModelSpec const& spec, std::vector<Segment> const& order, SumOrder sum, SumShape leaves, DType dtype, int shards,
-            Arena& arena, Backend& ops, Stream& stream);
+  Gradients(ModelSpec const& spec, std::vector<Segment> const& order, SumOrder sum, SumShape leaves, DType dtype, int shards, Arena& arena,
+            Backend& ops, Stream& stream);
 
   /// Where the leaf that is being computed goes, and whether it replaces or adds.
   View leaf(Segment segment) const { return entry(segment).current; }

@@ -25,10 +25,17 @@ std::vector<double> initial_values(ParamSpec const& param, std::uint64_t seed) {
     auto const at = std::uint64_t(full_index(param, i));
     double value = 0;
     switch (param.initial.kind) {
-      case Initial::Kind::zero: break;
-      case Initial::Kind::one: value = 1; break;
-      case Initial::Kind::normal: value = param.initial.mean + param.initial.scale * random.normal(at); break;
-      case Initial::Kind::uniform: value = param.initial.mean + param.initial.scale * (2 * random.uniform(at) - 1); break;
+      case Initial::Kind::zero:
+        break;
+      case Initial::Kind::one:
+        value = 1;
+        break;
+      case Initial::Kind::normal:
+        value = param.initial.mean + param.initial.scale * random.normal(at);
+        break;
+      case Initial::Kind::uniform:
+        value = param.initial.mean + param.initial.scale * (2 * random.uniform(at) - 1);
+        break;
     }
     out[std::size_t(i)] = double(float(value));  // representable in fp32 in every type
   }

@@ -16,7 +16,8 @@ enum class Wanted : std::uint8_t { input = 1, weight = 2, both = 3 };
 constexpr bool wants_input(Wanted w) { return (std::uint8_t(w) & 1) != 0; }
 constexpr bool wants_weight(Wanted w) { return (std::uint8_t(w) & 2) != 0; }
 
-enum class Phase : std::uint8_t { train, recompute, evaluate };
+/// Why a forward runs.
+enum class Pass : std::uint8_t { train, recompute, evaluate };
 /// Until which half of the backward a saved tensor is needed.
 enum class Until : std::uint8_t { input, weight };
 
@@ -40,9 +41,9 @@ struct MicroBatch {
   MicroId id;
   std::int64_t rows = 0;
   Tensor input, target;
-  Tensor samples;      // [rows,2] i64: (update, global sample id), the key of dropout
-  Tensor tally;        // f64[3]: loss sum, counted, correct
-  double scale = 1;    // 1 / (loss terms of the whole update); enters once, at the loss
+  Tensor samples;    // [rows,2] i64: (update, global sample id), the key of dropout
+  Tensor tally;      // f64[3]: loss sum, counted, correct
+  double scale = 1;  // 1 / (loss terms of the whole update); enters once, at the loss
   std::int64_t counted = 0, window_counted = 0;
 };
 
@@ -60,13 +61,11 @@ struct Context {
   ParameterStore& store;
   Version version;
   MicroBatch const& micro;
-  Phase phase = Phase::train;
-  std::uint64_t seed = 1;      // of dropout
+  Pass pass = Pass::train;
+  std::uint64_t seed = 1;  // of dropout
   Observer* observer = nullptr;
 
-  Tensor make(DType dtype, std::initializer_list<std::int64_t> shape) const {
-    return arena.make(dtype, shape, Book::activations, stream);
-  }
+  Tensor make(DType dtype, std::initializer_list<std::int64_t> shape) const { return arena.make(dtype, shape, Book::activations, stream); }
   void run(Op const& op) const { ops.run(stream, op); }
 };
 
@@ -86,10 +85,10 @@ struct Block {
   std::string name;
   std::unique_ptr<Layer> body;
   std::size_t slots = 0;
-  std::vector<Segment> produces;      // gradient segments that its backward completes a leaf of
-  std::vector<UnitId> reads;          // units whose weights it uses
-  std::vector<std::int64_t> boundary; // shape of its output for one sample; what crosses to the next block
-  double forward_flops = 0;           // per sample
+  std::vector<Segment> produces;       // gradient segments that its backward completes a leaf of
+  std::vector<UnitId> reads;           // units whose weights it uses
+  std::vector<std::int64_t> boundary;  // shape of its output for one sample; what crosses to the next block
+  double forward_flops = 0;            // per sample
 };
 
 /// A chain of blocks. The first takes the micro-batch's input, the last makes the loss.

@@ -143,7 +143,7 @@ Tensor DropoutLayer::apply(Tensor x, Context& context) const {
 }
 
 Tensor DropoutLayer::forward(Tensor x, Context& context, Stash&) {
-  return context.phase == Phase::evaluate ? x : apply(std::move(x), context);
+  return context.pass == Pass::evaluate ? x : apply(std::move(x), context);
 }
 
 Tensor DropoutLayer::backward(Tensor dy, Context& context, Stash&, Wanted wanted) {
@@ -182,7 +182,7 @@ void EmbeddingLayer::weight_gradient(View const& dy, View const& ids, Context& c
 
 Tensor CrossEntropyLoss::forward(Tensor logits, Context& context, Stash& stash) {
   View const target = reshape(context.micro.target.view, {context.micro.target.view.elements()});
-  bool const train = context.phase != Phase::evaluate;
+  bool const train = context.pass != Pass::evaluate;
   context.run(CrossEntropy{logits.view, target, context.micro.tally.view, train ? logits.view : View{}, context.micro.scale});
   if (train) stash.save(first_, logits, Until::input);
   return logits;
@@ -193,7 +193,7 @@ Tensor CrossEntropyLoss::backward(Tensor, Context&, Stash& stash, Wanted wanted)
 }
 
 Tensor SquaredErrorLoss::forward(Tensor y, Context& context, Stash& stash) {
-  Tensor dy = context.phase == Phase::evaluate ? Tensor{} : rows_by(context, y, y.view.shape[1]);
+  Tensor dy = context.pass == Pass::evaluate ? Tensor{} : rows_by(context, y, y.view.shape[1]);
   context.run(SquaredError{y.view, context.micro.target.view, context.micro.tally.view, dy.view, context.micro.scale});
   if (dy) stash.save(first_, dy, Until::input);
   return y;

@@ -22,8 +22,13 @@ Tensor input_gradient(ParamId weight, Tensor const& dy, Context& context) {
 
 void weight_gradients(ParamId weight, ParamId bias, View const& dy, View const& x, Context& context) {
   auto& store = context.store;
-  context.run(Matmul{.a = dy, .b = x, .c = store.gradient(weight, 1, 0), .ta = Transpose::yes, .write = store.gradient_write(weight, 0),
-                     .bias = {}, .aux = {}});
+  context.run(Matmul{.a = dy,
+                     .b = x,
+                     .c = store.gradient(weight, 1, 0),
+                     .ta = Transpose::yes,
+                     .write = store.gradient_write(weight, 0),
+                     .bias = {},
+                     .aux = {}});
   context.run(ColumnSum{dy, store.gradient(bias, 1, 0), store.gradient_write(bias, 0)});
 }
 
@@ -32,8 +37,13 @@ void weight_gradients(ParamId weight, ParamId bias, View const& dy, View const& 
 Tensor ColumnParallelLinear::forward(Tensor x, Context& context, Stash& stash) {
   View const w = context.store.weight(weight_, context.version);
   Tensor y = rows_by(context, x, w.shape[0]);
-  context.run(Matmul{.a = x.view, .b = w, .c = y.view, .tb = Transpose::yes, .epilogue = Epilogue::bias,
-                     .bias = context.store.weight(bias_, context.version), .aux = {}});
+  context.run(Matmul{.a = x.view,
+                     .b = w,
+                     .c = y.view,
+                     .tb = Transpose::yes,
+                     .epilogue = Epilogue::bias,
+                     .bias = context.store.weight(bias_, context.version),
+                     .aux = {}});
   stash.save(first_, x, Until::weight);
   return y;
 }

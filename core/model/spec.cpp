@@ -18,8 +18,15 @@ UnitId ModelSpec::add_unit(std::string name, int slots) {
 ParamId ModelSpec::add(UnitId unit, std::string name, std::vector<std::int64_t> full, Initial initial, bool decays, Slice slice) {
   UnitSpec& home = units[std::size_t(unit.v)];
   expect(!decays || home.decaying == home.elements, "parameters that decay come first in their unit");
-  ParamSpec param{.name = std::move(name), .full = full, .slice = slice, .unit = unit, .offset = home.elements, .shape = full,
-                  .replicated = 0, .decays = decays, .initial = initial};
+  ParamSpec param{.name = std::move(name),
+                  .full = full,
+                  .slice = slice,
+                  .unit = unit,
+                  .offset = home.elements,
+                  .shape = full,
+                  .replicated = 0,
+                  .decays = decays,
+                  .initial = initial};
   if (slice.dim >= 0) param.shape[std::size_t(slice.dim)] = slice.end - slice.begin;
   ParamId const id{std::int32_t(params.size())};
   home.params.push_back(id);

@@ -32,10 +32,11 @@ struct ParamSpec {
   std::vector<std::int64_t> full;
   Slice slice;
   UnitId unit;
-  std::int64_t offset = 0;  // in the unit, elements
+  std::int64_t offset = 0;          // in the unit, elements
   std::vector<std::int64_t> shape;  // of the slice
-  Axes replicated = 0;      // axes on which this is a copy: counted once in norms
-  bool decays = true;       // weight decay by role: matrices decay, norms and biases don't
+  Axes replicated = 0;              // axes on which this is a copy: counted once in norms
+  bool decays = true;               // weight decay by role: matrices decay, norms and biases don't
+  bool null_gradient = false;  // zero by identity: rounding alone makes it differ from 0 (the bias of keys, as softmax ignores a shift)
   Initial initial;
   std::int64_t elements() const {
     std::int64_t n = 1;

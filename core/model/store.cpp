@@ -6,8 +6,8 @@
 
 namespace shardmark {
 
-ParameterStore::ParameterStore(ModelSpec const& spec, std::vector<UnitId> held, std::vector<Segment> const& backward_order,
-                               SumOrder sum, SumShape leaves, StoreConfig config, Arena& arena, Backend& ops, Stream& stream)
+ParameterStore::ParameterStore(ModelSpec const& spec, std::vector<UnitId> held, std::vector<Segment> const& backward_order, SumOrder sum,
+                               SumShape leaves, StoreConfig config, Arena& arena, Backend& ops, Stream& stream)
     : spec_(spec),
       held_(std::move(held)),
       config_(config),
@@ -69,10 +69,14 @@ View ParameterStore::gradient(ParamId first, int count, int slot) const {
 
 View ParameterStore::flat(Part part, UnitId id, Version version) const {
   switch (part) {
-    case Part::compute: return find(id, version).compute.view;
-    case Part::master: return find(id, version).master.view;
-    case Part::state0: return unit(id).state0.view;
-    case Part::state1: return unit(id).state1.view;
+    case Part::compute:
+      return find(id, version).compute.view;
+    case Part::master:
+      return find(id, version).master.view;
+    case Part::state0:
+      return unit(id).state0.view;
+    case Part::state1:
+      return unit(id).state1.view;
   }
   return {};
 }

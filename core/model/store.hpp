@@ -17,14 +17,14 @@ struct StoreConfig {
   int states = 0;              // optimizer state tensors per weight: 0, 1 or 2
   int shards = 1;              // equal pieces of each unit; states (ZeRO-1) are kept for `shard` only when shards > 1
   int shard = 0;
-  int retained = 0;            // versions behind the latest that later forwards still use (vertical sync, 2BW)
+  int retained = 0;  // versions behind the latest that later forwards still use (vertical sync, 2BW)
 };
 
 class ParameterStore {
  public:
   /// @param held  units of this rank, each once
-  ParameterStore(ModelSpec const& spec, std::vector<UnitId> held, std::vector<Segment> const& backward_order, SumOrder sum,
-                 SumShape leaves, StoreConfig config, Arena& arena, Backend& ops, Stream& stream);
+  ParameterStore(ModelSpec const& spec, std::vector<UnitId> held, std::vector<Segment> const& backward_order, SumOrder sum, SumShape leaves,
+                 StoreConfig config, Arena& arena, Backend& ops, Stream& stream);
 
   ModelSpec const& spec() const { return spec_; }
   std::vector<UnitId> const& held() const { return held_; }

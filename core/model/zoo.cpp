@@ -97,7 +97,8 @@ Block transformer_block(Model& model, GptConfig const& c, Initials const& initia
   ParamId const proj = matrix("attn.proj", H, H, residual_deviation);
   ParamId const fc = matrix("mlp.fc", 4 * H, H, gpt2_deviation), fc2 = matrix("mlp.proj", H, 4 * H, residual_deviation);
   ParamId const q_bias = vector("attn.q.bias", H, initials.bias());
-  vector("attn.k.bias", H, initials.bias());
+  ParamId const k_bias = vector("attn.k.bias", H, initials.bias());
+  model.spec.params[std::size_t(k_bias.v)].null_gradient = true;
   vector("attn.v.bias", H, initials.bias());
   ParamId const proj_bias = vector("attn.proj.bias", H, initials.bias()), fc_bias = vector("mlp.fc.bias", 4 * H, initials.bias());
   ParamId const fc2_bias = vector("mlp.proj.bias", H, initials.bias());
@@ -128,9 +129,9 @@ Block transformer_block(Model& model, GptConfig const& c, Initials const& initia
 Block head_block(Model& model, GptConfig const& c, Initials const& initials, GptParams const& shared) {
   UnitId const unit = model.spec.add_unit("head");
   UnitId const tied = model.spec[shared.table].unit;
-  ParamId const head = c.tied == Tied::yes ? shared.table
-                                           : model.spec.add(unit, "lm_head.weight", {c.vocab, c.hidden},
-                                                            initials.weight(gpt2_deviation, c.hidden), true);
+  ParamId const head = c.tied == Tied::yes
+                           ? shared.table
+                           : model.spec.add(unit, "lm_head.weight", {c.vocab, c.hidden}, initials.weight(gpt2_deviation, c.hidden), true);
   ParamId const gain = model.spec.add(unit, "ln_f.weight", {c.hidden}, initials.gain(), false);
   ParamId const shift = model.spec.add(unit, "ln_f.bias", {c.hidden}, initials.bias(), false);
   int const slot = c.tied == Tied::yes ? 1 : 0;
@@ -177,8 +178,10 @@ Model make_mlp(MlpConfig const& c, DType dtype, std::uint64_t seed, InitialStyle
     ParamId const bias = model.spec.add(unit, name + ".bias", {out}, verifying ? Initial{Initial::Kind::normal, 0.1} : kaiming, false);
     BlockBuilder builder;
     builder.add<Linear>(Linear::Parameters{weight, bias}, last ? Activation::none : Activation::relu);
-    if (last) builder.add<CrossEntropyLoss>();
-    else builder.dropout(c.dropout, std::uint64_t(l));
+    if (last)
+      builder.add<CrossEntropyLoss>();
+    else
+      builder.dropout(c.dropout, std::uint64_t(l));
     Block block = builder.finish(name);
     block.produces = {{unit, 0}};
     block.reads = {unit};

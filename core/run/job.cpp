@@ -49,8 +49,16 @@ std::vector<NamedGroup> tied_groups(Job const& job) {
 }
 
 ProgramParts program_parts(Job const& job, Backend& ops, Arena& arena, Mesh& mesh, BatchSource& source) {
-  return {.model = *job.model, .schedule = job.schedule, .lane = lane_of(mesh), .ops = ops, .arena = arena, .mesh = mesh,
-          .batches = source, .samples = job.data->shape(), .optimizer = job.optimizer, .reduction = job.reduction};
+  return {.model = *job.model,
+          .schedule = job.schedule,
+          .lane = lane_of(mesh),
+          .ops = ops,
+          .arena = arena,
+          .mesh = mesh,
+          .batches = source,
+          .samples = job.data->shape(),
+          .optimizer = job.optimizer,
+          .reduction = job.reduction};
 }
 
 constexpr std::size_t meta_slab = std::size_t(1) << 44;

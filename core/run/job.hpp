@@ -20,9 +20,9 @@ struct Job {
   Schedule schedule;  // lowered
   MeshShape mesh;
   std::int64_t global_batch = 8;
-  std::uint64_t seed = 1;        // of shuffles; the model has its own
-  int replicas = 1;              // pieces of the global batch that the job as a whole processes
-  int micros = 1;                // pieces of each replica's part
+  std::uint64_t seed = 1;           // of shuffles; the model has its own
+  int replicas = 1;                 // pieces of the global batch that the job as a whole processes
+  int micros = 1;                   // pieces of each replica's part
   bool plays_all_replicas = false;  // a serial twin: one process, all replicas one after the other
   OptimizerSettings optimizer;
   Reduction reduction = Reduction::fixed_tree;

@@ -59,10 +59,12 @@ Program::Program(ProgramParts parts)
       compute_(parts_.ops.stream()),
       data_(parts_.ops.stream()),
       lane_(parts_.schedule.lanes.at(std::size_t(parts_.lane))),
-      store_((parts_.arena.watch(*compute_), parts_.arena.watch(*data_), parts_.model.spec),
-             units_of(parts_.model, blocks_of(parts_.schedule, parts_.lane)),
-             gradient_order(parts_, blocks_of(parts_.schedule, parts_.lane)), parts_.schedule.sum, parts_.schedule.leaves,
-             StoreConfig{.compute = parts_.model.dtype, .states = parts_.optimizer.states(), .retained = forward_lag(parts_.schedule, lane_)}, parts_.arena, parts_.ops, *compute_),
+      store_(
+          (parts_.arena.watch(*compute_), parts_.arena.watch(*data_), parts_.model.spec),
+          units_of(parts_.model, blocks_of(parts_.schedule, parts_.lane)), gradient_order(parts_, blocks_of(parts_.schedule, parts_.lane)),
+          parts_.schedule.sum, parts_.schedule.leaves,
+          StoreConfig{.compute = parts_.model.dtype, .states = parts_.optimizer.states(), .retained = forward_lag(parts_.schedule, lane_)},
+          parts_.arena, parts_.ops, *compute_),
       blocks_(blocks_of(parts_.schedule, parts_.lane)),
       tally_tree_(parts_.schedule.leaves) {
   expect(parts_.schedule.form == Form::lowered, "the executor runs lowered schedules");
@@ -133,25 +135,44 @@ int Program::leaf_of(MicroId micro) const { return int((micro.v - micro_base_) %
 
 void Program::act(Action const& action, std::int64_t repetition) {
   switch (action.what) {
-    case Do::forward: return forward(action);
-    case Do::backward: return backward(action, Wanted::both);
-    case Do::backward_input: return backward(action, Wanted::input);
-    case Do::backward_weight: return backward(action, Wanted::weight);
-    case Do::fold: return fold(action);
-    case Do::post: return post(action.token, repetition);
-    case Do::wait: return wait(action.token);
-    case Do::tie: return tie(action.unit);
-    case Do::decide: return decide();
-    case Do::update: return update(action.unit, action.version);
-    case Do::reduce: return;  // a mark: lower() has turned it into posts and waits
-    case Do::recompute: break;
+    case Do::forward:
+      return forward(action);
+    case Do::backward:
+      return backward(action, Wanted::both);
+    case Do::backward_input:
+      return backward(action, Wanted::input);
+    case Do::backward_weight:
+      return backward(action, Wanted::weight);
+    case Do::fold:
+      return fold(action);
+    case Do::post:
+      return post(action.token, repetition);
+    case Do::wait:
+      return wait(action.token);
+    case Do::tie:
+      return tie(action.unit);
+    case Do::decide:
+      return decide();
+    case Do::update:
+      return update(action.unit, action.version);
+    case Do::reduce:
+      return;  // a mark: lower() has turned it into posts and waits
+    case Do::recompute:
+      break;
   }
   invariant(false, "the schedule holds an action that this executor doesn't run");
 }
 
 Context Program::context(MicroBatch const& batch, Version version, Pass pass) {
-  return Context{.ops = parts_.ops, .stream = *compute_, .arena = parts_.arena, .store = store_, .version = version, .micro = batch,
-                 .pass = pass, .seed = parts_.model.seed, .observer = parts_.observer};
+  return Context{.ops = parts_.ops,
+                 .stream = *compute_,
+                 .arena = parts_.arena,
+                 .store = store_,
+                 .version = version,
+                 .micro = batch,
+                 .pass = pass,
+                 .seed = parts_.model.seed,
+                 .observer = parts_.observer};
 }
 
 void Program::forward(Action const& action) {
@@ -229,8 +250,8 @@ MicroBatch Program::upload(HostBatch const& host, MicroId id) {
   out.input = copy(host.input, shape.input_type, shape.input);
   out.target = copy(host.target, shape.target_type, shape.target);
   out.samples = parts_.arena.make(DType::i64, {host.rows, 2}, Book::data, *data_);
-  View const ids = view_at(reinterpret_cast<std::byte*>(const_cast<std::int64_t*>(host.samples.data())), nullptr, DType::i64,
-                           out.samples.view.dims());
+  View const ids =
+      view_at(reinterpret_cast<std::byte*>(const_cast<std::int64_t*>(host.samples.data())), nullptr, DType::i64, out.samples.view.dims());
   parts_.ops.run(*data_, Copy{ids, out.samples.view});
   Event const uploaded = data_->record();
   data_->synchronize();  // the host batch is only lent

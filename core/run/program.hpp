@@ -56,10 +56,10 @@ struct WindowResult {
   std::int64_t update = 0;  // 1-based
   double loss = 0;          // per counted term
   std::int64_t counted = 0;
-  double norm = 0;          // of the gradient, before clipping
+  double norm = 0;  // of the gradient, before clipping
   double rate = 0;
-  bool skipped = false;     // a non-finite gradient on any rank
-  bool stop = false;        // some rank was asked to stop
+  bool skipped = false;  // a non-finite gradient on any rank
+  bool stop = false;     // some rank was asked to stop
 };
 
 class Program {
@@ -140,7 +140,7 @@ class Program {
   std::vector<Live> micros_;
   std::vector<std::pair<UnitId, Tensor>> tied_;
   std::vector<Message> messages_;
-  std::vector<View> slots_;             // scratch of tie()
+  std::vector<View> slots_;  // scratch of tie()
   Tensor tallies_, totals_, scalars_, leaves_, norms_, norm_squared_;
   CanonicalTree tally_tree_;
   std::int64_t micro_base_ = 0, version_base_ = 0, bodies_ = 0, loaded_ = 0, window_ = 0;

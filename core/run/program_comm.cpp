@@ -48,8 +48,8 @@ Request Program::post_collective(Posting const& posting) {
   Tensor const range = store_.gradients().range(bucket.segments.front(), bucket.segments.back());
   ++reductions_;
   return parts_.mesh.over(posting.axes)
-      .post(*compute_, Exchange{.what = Collective::all_reduce, .send = range, .recv = range, .reduction = parts_.reduction,
-                                .purpose = "gradients"});
+      .post(*compute_,
+            Exchange{.what = Collective::all_reduce, .send = range, .recv = range, .reduction = parts_.reduction, .purpose = "gradients"});
 }
 
 /// Every holder gets every slot; tie() adds them in the order of the slots, which is that of the holders.

@@ -23,8 +23,10 @@ void Program::tie(UnitId unit) {
   auto const exchanged = std::find_if(tied_.begin(), tied_.end(), [&](auto const& t) { return t.first == unit; });
   slots_.clear();
   for (int slot = 0; slot < spec.slots; ++slot) {
-    if (exchanged == tied_.end()) slots_.push_back(store_.gradients().total({unit, slot}));
-    else slots_.push_back(reshape(slice(exchanged->second.view, 0, slot, slot + 1), {spec.elements}));
+    if (exchanged == tied_.end())
+      slots_.push_back(store_.gradients().total({unit, slot}));
+    else
+      slots_.push_back(reshape(slice(exchanged->second.view, 0, slot, slot + 1), {spec.elements}));
   }
   parts_.ops.run(*compute_, SumTree{slots_, store_.gradients().total({unit, first_slot(unit)})});
   if (exchanged != tied_.end()) tied_.erase(exchanged);
@@ -115,8 +117,9 @@ void Program::conclude_window() {
     // Asynchronous stages decide each for itself; only the last one sees the loss.
     bool const sees_loss = parts_.schedule.synchronous() || blocks_.back().v + 1 == int(parts_.model.blocks.size());
     if (sees_loss && last_.counted != expected)
-      throw RankFailure(fmt::format("update {}: {} loss terms were counted where the window has {} (a micro-batch is missing or taken twice)",
-                                    last_.update, last_.counted, expected));
+      throw RankFailure(
+          fmt::format("update {}: {} loss terms were counted where the window has {} (a micro-batch is missing or taken twice)",
+                      last_.update, last_.counted, expected));
   }
   history_.push_back(last_);
 }
@@ -136,14 +139,31 @@ void Program::update(UnitId unit, Version to) {
   };
   OptimizerSettings const& o = parts_.optimizer;
   if (o.rule == Rule::sgd)
-    parts_.ops.run(*compute_, SgdUpdate{.weight = weight, .gradient = gradient, .momentum = state(Part::state0), .out = out,
-                                        .compute = compute, .scalars = scalars_.view, .factor = o.momentum, .decay = o.weight_decay,
-                                        .nesterov = o.form == Momentum::nesterov, .decay_from = 0, .decay_to = spec.decaying});
+    parts_.ops.run(*compute_, SgdUpdate{.weight = weight,
+                                        .gradient = gradient,
+                                        .momentum = state(Part::state0),
+                                        .out = out,
+                                        .compute = compute,
+                                        .scalars = scalars_.view,
+                                        .factor = o.momentum,
+                                        .decay = o.weight_decay,
+                                        .nesterov = o.form == Momentum::nesterov,
+                                        .decay_from = 0,
+                                        .decay_to = spec.decaying});
   else
-    parts_.ops.run(*compute_, AdamWUpdate{.weight = weight, .gradient = gradient, .first = state(Part::state0),
-                                          .second = state(Part::state1), .out = out, .compute = compute, .scalars = scalars_.view,
-                                          .beta1 = o.beta1, .beta2 = o.beta2, .epsilon = o.epsilon, .decay = o.weight_decay,
-                                          .decay_from = 0, .decay_to = spec.decaying});
+    parts_.ops.run(*compute_, AdamWUpdate{.weight = weight,
+                                          .gradient = gradient,
+                                          .first = state(Part::state0),
+                                          .second = state(Part::state1),
+                                          .out = out,
+                                          .compute = compute,
+                                          .scalars = scalars_.view,
+                                          .beta1 = o.beta1,
+                                          .beta2 = o.beta2,
+                                          .epsilon = o.epsilon,
+                                          .decay = o.weight_decay,
+                                          .decay_from = 0,
+                                          .decay_to = spec.decaying});
 }
 
 void Program::broadcast_weights() {

@@ -94,8 +94,7 @@ Tensor Arena::make(DType dtype, Shape shape, Book book, Stream& first_use) {
     }
   };
   std::pmr::polymorphic_allocator<Region> allocator(&state.pool);
-  Region* region = new (allocator.allocate(1))
-      Region{state.slab.data + at, bytes, state.slab.place, book, 1u << first_use.index()};
+  Region* region = new (allocator.allocate(1)) Region{state.slab.data + at, bytes, state.slab.place, book, 1u << first_use.index()};
   Tensor out;
   out.storage = Storage(region, GiveBack{state_, at, bytes}, allocator);
   out.view = view_at(region->data, region, dtype, shape);

@@ -72,8 +72,6 @@ bool same_shape(View const& a, View const& b) {
   return true;
 }
 
-std::string to_string(View const& view) {
-  return fmt::format("{}[{}]", name(view.dtype), fmt::join(view.dims(), " x "));
-}
+std::string to_string(View const& view) { return fmt::format("{}[{}]", name(view.dtype), fmt::join(view.dims(), " x ")); }
 
 }  // namespace shardmark

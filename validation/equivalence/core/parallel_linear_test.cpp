@@ -21,7 +21,9 @@ struct Result {
   std::vector<double> y, dx, dw, db;
 };
 
-double drawn(std::uint64_t stream, std::int64_t i) { return double(float(Randoms(2, Purpose::synthetic_data, stream).normal(std::uint64_t(i)))); }
+double drawn(std::uint64_t stream, std::int64_t i) {
+  return double(float(Randoms(2, Purpose::synthetic_data, stream).normal(std::uint64_t(i))));
+}
 
 /// Columns [begin, end) of a drawn [rows, width] matrix.
 Tensor drawn_columns(Arena& arena, Stream& stream, std::uint64_t id, std::int64_t width, std::int64_t begin, std::int64_t end) {
@@ -78,7 +80,8 @@ void expect_columns(std::vector<double> const& piece, std::vector<double> const&
   for (std::int64_t r = 0; r < n; ++r)
     for (std::int64_t c = begin; c < end; ++c)
       // Sums of at most 18 terms, reassociated: 4 sqrt(h) u sum|x| with sum|x| <= 18 max (validation.md, Bounds).
-      EXPECT_NEAR(piece[std::size_t(r * (end - begin) + c - begin)], whole[std::size_t(r * width + c)], 4 * std::sqrt(18.0) * 0x1p-53 * 18 * largest)
+      EXPECT_NEAR(piece[std::size_t(r * (end - begin) + c - begin)], whole[std::size_t(r * width + c)],
+                  4 * std::sqrt(18.0) * 0x1p-53 * 18 * largest)
           << what << " " << r << "," << c;
 }
 

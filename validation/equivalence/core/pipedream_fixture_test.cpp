@@ -57,8 +57,14 @@ Outcome run_chain(Schedule const& coarse, std::vector<double> const& start, std:
     auto ops = make_reference_backend();
     Bench bench(*ops, world, {.pipeline = stages});
     FixedBatches batches(fixture, rows, std::size_t(schedule.micros_per_update()));
-    Program program({.model = model, .schedule = schedule, .lane = world.rank(), .ops = *ops, .arena = bench.arena, .mesh = bench.mesh,
-                     .batches = batches, .samples = {DType::f64, DType::f64, {1}, {1}, 0},
+    Program program({.model = model,
+                     .schedule = schedule,
+                     .lane = world.rank(),
+                     .ops = *ops,
+                     .arena = bench.arena,
+                     .mesh = bench.mesh,
+                     .batches = batches,
+                     .samples = {DType::f64, DType::f64, {1}, {1}, 0},
                      .optimizer = {.rate = {.base = 0.125}}});
     UnitId const unit{world.rank()};
     *program.store().flat(Part::compute, unit, Version{0}).as<double>() = start[std::size_t(world.rank())];

@@ -40,8 +40,16 @@ AdamWUpdate update_of(View const& weight, View const& gradient, View const& firs
                       std::int64_t begin) {
   std::int64_t const n = weight.elements();
   auto const clamp = [&](std::int64_t i) { return std::clamp<std::int64_t>(i - begin, 0, n); };
-  return {.weight = weight, .gradient = gradient, .first = first, .second = second, .out = weight, .compute = {}, .scalars = scalars,
-          .decay = 0.1, .decay_from = clamp(0), .decay_to = clamp(50)};
+  return {.weight = weight,
+          .gradient = gradient,
+          .first = first,
+          .second = second,
+          .out = weight,
+          .compute = {},
+          .scalars = scalars,
+          .decay = 0.1,
+          .decay_from = clamp(0),
+          .decay_to = clamp(50)};
 }
 
 void set_scalars(View const& s, int step) {
@@ -92,14 +100,17 @@ std::vector<double> sharded(Communicator& world) {
   start_weights(store);
   std::int64_t const piece = store.shard(Part::compute, unit, Version{0}).elements();
   Tensor s = arena.make(DType::f64, {scalars}, Book::workspace, *stream);
-  Tensor mine = arena.make(DType::f32, {piece}, Book::gradients, *stream), weights = arena.make(DType::f32, {piece * n}, Book::parameters, *stream);
+  Tensor mine = arena.make(DType::f32, {piece}, Book::gradients, *stream),
+         weights = arena.make(DType::f32, {piece * n}, Book::parameters, *stream);
   for (int step = 0; step < steps; ++step) {
     store.gradients().begin(segment, 0, *stream);
     fill_gradient(store.gradients().leaf(segment), me, step);
-    world.post(*stream, Exchange{.what = Collective::reduce_scatter, .send = store.gradients().range(segment, segment), .recv = mine}).wait(*stream);
+    world.post(*stream, Exchange{.what = Collective::reduce_scatter, .send = store.gradients().range(segment, segment), .recv = mine})
+        .wait(*stream);
     set_scalars(s.view, step);
     View const w = store.shard(Part::compute, unit, Version{0});
-    ops->run(*stream, update_of(w, mine.view, store.shard(Part::state0, unit, {}), store.shard(Part::state1, unit, {}), s.view, me * piece));
+    ops->run(*stream,
+             update_of(w, mine.view, store.shard(Part::state0, unit, {}), store.shard(Part::state1, unit, {}), s.view, me * piece));
     ops->run(*stream, Copy{w, mine.view});
     world.post(*stream, Exchange{.what = Collective::all_gather, .send = mine, .recv = weights}).wait(*stream);
     ops->run(*stream, Copy{weights.view, store.flat(Part::compute, unit, Version{0})});

@@ -31,9 +31,10 @@ struct Outcome {
 
 using MakeBackend = std::function<std::unique_ptr<Backend>(int rank)>;
 
-Outcome train(Schedule const& coarse, std::vector<int> const& first_block, int stages, OptimizerSettings optimizer, MakeBackend const& make) {
-  Model const model = make_gpt({.layers = 2, .hidden = 24, .heads = 3, .seq = 9, .vocab = 31, .tied = Tied::yes}, DType::f32, 7,
-                               InitialStyle::verifying);
+Outcome train(Schedule const& coarse, std::vector<int> const& first_block, int stages, OptimizerSettings optimizer,
+              MakeBackend const& make) {
+  Model const model =
+      make_gpt({.layers = 2, .hidden = 24, .heads = 3, .seq = 9, .vocab = 31, .tied = Tied::yes}, DType::f32, 7, InitialStyle::verifying);
   auto const data = make_synthetic_tokens(5, 18, 9, 31, Ragged::yes);
   auto const blocks = model.shapes();
   Schedule schedule = bucket(refine(coarse, blocks, first_block), blocks, {});
@@ -50,8 +51,15 @@ Outcome train(Schedule const& coarse, std::vector<int> const& first_block, int s
     auto ops = make(world.rank());
     Bench bench(*ops, world, {.pipeline = stages}, groups);
     Loaded batches(*data, schedule.micros_per_window);
-    Program program({.model = model, .schedule = schedule, .lane = world.rank(), .ops = *ops, .arena = bench.arena, .mesh = bench.mesh,
-                     .batches = batches, .samples = data->shape(), .optimizer = optimizer});
+    Program program({.model = model,
+                     .schedule = schedule,
+                     .lane = world.rank(),
+                     .ops = *ops,
+                     .arena = bench.arena,
+                     .mesh = bench.mesh,
+                     .batches = batches,
+                     .samples = data->shape(),
+                     .optimizer = optimizer});
     program.advance(windows);
     program.drain();
     std::lock_guard lock(mutex);

@@ -1,0 +1,64 @@
+#pragma once
+// The parts of `bench`, also used by `shardmark compare`.
+
+#include <optional>
+
+#include "app/build_job.hpp"
+#include "app/main.hpp"
+#include "app/measure.hpp"
+#include "app/predict.hpp"
+#include "record/record.hpp"
+
+namespace shardmark {
+
+/// What was proven about the configuration that is timed.
+struct Proofs {
+  record::Verdict verdict = record::Verdict::unverified;
+  record::Verification verification;
+  bool in_situ_fits = true;
+};
+/// The reduced twin, then step 1 of exactly the timed configuration against fp64. Collective.
+Proofs prove_timed_configuration(RankContext const& context, std::shared_ptr<Dataset const> const& data);
+
+struct Evaluated {
+  double loss = 0, accuracy = 0;
+  std::int64_t counted = 0;
+};
+
+/// Everything one timed run came to; the same on every rank but for what says "mine".
+struct BenchRun {
+  Job job;
+  DryRun plan;  // mine
+  Prediction formula;
+  Probe probe;                // mine
+  StepPrediction prediction;  // largest over ranks
+  Measurement measured;
+  std::int64_t peak_mine = 0;
+  std::int64_t reductions_per_update = 0;
+  std::array<std::int64_t, books> peak_by_book{};
+  bool replicas_equal = true;
+  std::optional<Evaluated> evaluated;
+  bool nonfinite() const;
+};
+/// Times `options` on the world. Collective. `progress` prints on rank 0.
+BenchRun time_run(RankContext const& context, std::shared_ptr<Dataset const> const& data);
+
+/// The record of a run; complete on rank 0, where `folder` files are named. Collective.
+record::Record make_record(RankContext const& context, BenchRun const& run, Proofs const& proofs);
+/// The parts that are known before the run: input, build, software, system.
+record::Record start_record(RankContext const& context, Job const& job);
+
+/// Says on stderr how far a loop is: a bar on a terminal, plain lines elsewhere.
+class Progress {
+ public:
+  Progress(bool prints, std::string what, std::int64_t total);
+  ~Progress();
+  void step(std::int64_t done);
+
+ private:
+  bool prints_, terminal_;
+  std::string what_;
+  std::int64_t total_, last_ns_ = 0;
+};
+
+}  // namespace shardmark

@@ -1,0 +1,249 @@
+// From a timed run to its record.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "app/bench.hpp"
+#include "app/describe.hpp"
+#include "app/option_table.hpp"
+#include "app/version.hpp"
+#include "comm/fabric.hpp"
+#include "data/sha256.hpp"
+#include "metrics/clock.hpp"
+#include "metrics/flops.hpp"
+#include "metrics/host.hpp"
+#include "metrics/statistics.hpp"
+#include "record/provenance.hpp"
+
+namespace shardmark {
+namespace {
+
+record::Input describe_input(RankContext const& context, Job const& job) {
+  Options const& o = context.options;
+  bool const gpt = o.model == ModelKind::gpt;
+  DataSource const& source = job.data->source();
+  record::Input in;
+  in.strategy = o.program;
+  in.model = std::string(name(o.model));
+  in.layers = o.layers;
+  in.hidden = o.hidden;
+  if (gpt) {
+    in.heads = o.heads;
+    in.seq = o.seq;
+    in.vocab = o.vocab;
+    in.tied_embeddings = o.tied_embeddings;
+  }
+  in.dropout = o.dropout;
+  in.parameters = job.model->spec.elements();
+  in.parameters_embedding = embedding_parameters(job.model->spec);
+  in.dtype = std::string(name(o.dtype));
+  in.backend = std::string(name(o.backend));
+  in.comm = std::string(context.world.name());
+  in.deterministic = o.deterministic;
+  in.ranks = context.world.size();
+  in.dp = job.mesh.data;
+  in.pp = job.mesh.pipeline;
+  in.tp = job.mesh.tensor;
+  in.global_batch_size = job.global_batch;
+  in.micro_batch_size = piece_of(piece_of(job.global_batch, job.replicas, 0).size(), job.micros, 0).size();
+  in.num_microbatches = job.micros;
+  in.bucket_mib = o.bucket_mib;
+  in.optimizer = std::string(name(o.optimizer));
+  in.lr = o.lr;
+  if (o.clip_norm > 0) in.clip_norm = o.clip_norm;
+  in.weight_decay = o.weight_decay;
+  in.seed = o.seed;
+  in.data = {source.kind, source.path.empty() ? std::nullopt : std::optional(source.path), source.bytes,
+             source.sha256.empty() ? std::nullopt : std::optional(source.sha256)};
+  if (o.inject) in.injected_fault = to_string(*o.inject);
+  in.config_sha256 = sha256_hex(describe_json(o));
+  return in;
+}
+
+record::Memory describe_memory(BenchRun const& run, HostExchange& exchange) {
+  auto const peaks = exchange.gather({double(run.peak_mine), double(run.plan.peak_total), double(run.measured.pss_peak.value_or(0))});
+  auto const worst = std::max_element(peaks.begin(), peaks.end(), [](auto const& a, auto const& b) { return a[0] < b[0]; });
+  std::vector<double> books_mine(run.peak_by_book.begin(), run.peak_by_book.end());
+  auto const by_book = exchange.gather(books_mine)[std::size_t(worst - peaks.begin())];
+  auto const of = [&](Book book) { return std::int64_t(by_book[std::size_t(book)]); };
+  record::Memory m;
+  m.rank = int(worst - peaks.begin());
+  m.parameters = of(Book::parameters);
+  m.gradients = of(Book::gradients);
+  m.optimizer = of(Book::optimizer);
+  m.activations = of(Book::activations);
+  m.weight_versions = of(Book::versions);
+  m.communication = of(Book::communication);
+  m.workspace = of(Book::workspace) + of(Book::data);
+  m.ledger_peak = std::int64_t((*worst)[0]);
+  m.predicted = std::int64_t((*worst)[1]);
+  m.ratio = (*worst)[0] / (*worst)[1];
+  if ((*worst)[2] > 0) {
+    m.pss_peak = std::int64_t((*worst)[2]);
+    m.unaccounted = std::int64_t((*worst)[2] - (*worst)[0]);
+  } else {
+    m.pss_peak = run.measured.pss_peak;
+  }
+  m.device_used_peak = Measured<std::int64_t>::missing("no accelerator in use");
+  if (allocations_are_counted()) m.allocations_after_warmup = run.measured.allocations;
+  return m;
+}
+
+std::vector<record::Comm> describe_comm(RankContext const& context, BenchRun const& run) {
+  std::vector<record::Comm> out;
+  int const n = run.job.mesh.data;
+  for (DryRun::Traffic const& t : run.plan.collectives) {
+    if (t.purpose != "gradients") continue;
+    record::Comm c;
+    c.op = std::string(name(t.what));
+    c.axis = "dp";
+    c.implementation = run.job.reduction == Reduction::fixed_tree ? fmt::format("{}, fixed tree", context.world.name())
+                                                                  : fmt::format("{}, vendor's", context.world.name());
+    c.calls_per_step = run.reductions_per_update;
+    c.calls_predicted = run.formula.reductions;
+    c.size_bytes = t.bytes;
+    c.bus_bytes_per_rank = t.sent_bytes;
+    c.bus_bytes_predicted = std::int64_t(run.formula.wire_elements * double(width(accumulator(run.job.model->dtype))));
+    if (n > 1) c.busbw_probe_GBps = run.probe.all_reduce_bytes_per_second * 1e-9;
+    c.busbw_GBps = Measured<double>::missing("the time of one collective isn't seen from a blocked wait");
+    c.exposed_seconds = run.measured.waiting_seconds;
+    double const all = double(c.bus_bytes_per_rank) / run.probe.all_reduce_bytes_per_second;
+    if (n > 1 && all > 0) c.overlap_fraction = std::clamp(1 - run.measured.waiting_seconds / all, 0.0, 1.0);
+    c.nic_over_formula = Measured<double>::missing("no network card was used");
+    out.push_back(c);
+  }
+  return out;
+}
+
+record::Result describe_result(RankContext const& context, BenchRun const& run, HostExchange& exchange) {
+  Options const& o = context.options;
+  Measurement const& m = run.measured;
+  record::Result r;
+  double sum = 0;
+  for (double s : m.step_seconds) sum += s;
+  r.loop_seconds = {m.loop_seconds, sum / m.loop_seconds};
+  r.step_seconds = record::step_seconds(m.step_seconds);
+  r.step_seconds.predicted = run.prediction.step_seconds();
+  if (r.step_seconds.median) r.step_seconds.ratio = *r.step_seconds.median / run.prediction.step_seconds();
+  r.step_seconds.basis = record::Basis::probe;
+  for (int rank = 0; rank < context.world.size(); ++rank) {
+    std::int64_t slowest = 0;
+    for (std::size_t s = 0; s < m.step_seconds.size(); ++s) slowest += m.by_rank[std::size_t(rank)][s] == m.step_seconds[s] ? 1 : 0;
+    if (slowest > 0) r.step_seconds.slowest_rank_histogram.emplace_back(rank, slowest);
+  }
+  r.tokens_per_second = double(m.counted) / m.loop_seconds;
+  r.tps = double(m.counted) / m.loop_seconds / context.world.size();
+  std::int64_t const parameters = run.job.model->spec.elements();
+  if (o.model == ModelKind::gpt) {
+    FlopsPerToken const f = gpt_flops_per_token({.layers = o.layers,
+                                                 .hidden = o.hidden,
+                                                 .seq = o.seq,
+                                                 .vocab = o.vocab,
+                                                 .parameters = parameters,
+                                                 .parameters_embedding = embedding_parameters(run.job.model->spec)});
+    r.flops_per_token = record::FlopsPer{f.torchtitan, f.megatron};
+  } else {
+    r.flops_per_token = record::FlopsPer{mlp_flops_per_sample(parameters), mlp_flops_per_sample(parameters)};
+  }
+  r.mfu = Measured<double>::missing("no vendor peak for this device");
+  r.hfu = r.mfu;
+  double matmul = 0;
+  for (auto const& work : run.plan.work) matmul += work.kind == "matmul" ? work.flops : 0;
+  double const step = r.step_seconds.median.value_or(0);
+  r.gemm_fraction.gemm_flops_per_second = run.probe.matmul_flops_per_second;
+  if (step > 0) r.gemm_fraction.value = matmul / step / run.probe.matmul_flops_per_second;
+  r.phases_seconds = Measured<record::PhasesSeconds>::missing("no traced run was made");
+  r.comm = describe_comm(context, run);
+  r.bubble_fraction = {run.formula.bubble_fraction, run.formula.bubble_fraction};
+  r.memory_bytes = describe_memory(run, exchange);
+  r.loss.unit = o.model == ModelKind::gpt ? "nat/token" : "nat/sample";
+  r.loss.first = m.first_loss;
+  if (!m.windows.empty()) {
+    r.loss.last = m.windows.back().loss;
+    r.loss.update = m.windows.back().update;
+    r.grad_norm_last = m.windows.back().norm;
+  }
+  r.loss.nonfinite_steps = std::count_if(m.windows.begin(), m.windows.end(), [](WindowResult const& w) { return w.skipped; });
+  r.energy_joules = Measured<double>::missing("not read in this version");
+  return r;
+}
+
+std::vector<record::Rank> describe_ranks(RankContext const& context, BenchRun const& run, HostExchange& exchange) {
+  Binding const mine = read_binding();
+  ProcessEvents const events = read_process_events();
+  auto const numbers =
+      exchange.gather({double(mine.numa), run.probe.matmul_flops_per_second * 1e-9, double(events.major_page_faults),
+                       double(events.involuntary_switches), double(mine.cpus.empty() ? -1 : mine.cpus.front()), double(mine.cpus.size())});
+  std::vector<record::Rank> out;
+  std::string const host = read_host_info().hostname;
+  for (int r = 0; r < context.world.size(); ++r) {
+    auto const& n = numbers[std::size_t(r)];
+    record::Rank rank;
+    rank.rank = r;
+    rank.host = host;
+    rank.local_rank = r;
+    rank.cpus = n[4] < 0 ? "" : fmt::format("{} ({} allowed)", int(n[4]), int(n[5]));
+    if (n[0] >= 0) rank.numa = int(n[0]);
+    rank.accelerator = Measured<std::string>::missing("none in use");
+    rank.nic = Measured<std::string>::missing("not looked for in this version");
+    auto const& steps = run.measured.by_rank[std::size_t(r)];
+    if (!steps.empty()) rank.step_median = median(steps);
+    rank.gemm_gflops = n[1];
+    rank.page_faults_major = std::int64_t(n[2]);
+    rank.ctx_switches_involuntary = std::int64_t(n[3]);
+    out.push_back(rank);
+  }
+  return out;
+}
+
+}  // namespace
+
+record::Record start_record(RankContext const& context, Job const& job) {
+  Options const& o = context.options;
+  record::Record r;
+  r.record_id = record::new_record_id();
+  r.run.started = record::utc_now();
+  r.run.argv = o.argv;
+  r.run.launcher = record::read_launcher();
+  r.run.slurm = record::read_slurm();
+  r.input = describe_input(context, job);
+  r.method.clock_resolution_ns = measure_clock_resolution_ns();
+  r.method.warmup_steps = o.warmup;
+  r.method.timed_steps = o.steps;
+  r.system = record::describe_system(read_host_info());
+  r.system.threads_per_rank = o.threads_per_rank;
+  if (launched_by_mpi()) r.software.mpi = record::Mpi{MpiSession::library_version(), MpiSession::header_version()};
+  r.software.onednn = onednn_version();
+  r.software.isa_used = build_backend(o, Determinism::fastest)->instruction_set();
+  r.build = record::read_build();
+  r.environment = record::read_environment();
+  return r;
+}
+
+record::Record make_record(RankContext const& context, BenchRun const& run, Proofs const& proofs) {
+  HostExchange exchange(context.world);
+  record::Record r = start_record(context, run.job);
+  r.result = describe_result(context, run, exchange);
+  r.ranks = describe_ranks(context, run, exchange);
+  r.method.lag1_autocorrelation = lag1_autocorrelation(run.measured.step_seconds).value_or(std::nan(""));
+  r.method.halves_ratio = halves_ratio(run.measured.step_seconds).value_or(std::nan(""));
+  r.method.timed_steps = std::int64_t(run.measured.step_seconds.size());
+  r.verdict = proofs.verdict;
+  r.verification = proofs.verification;
+  if (r.verification.in_situ)
+    r.verification.in_situ = [&] {
+      record::InSitu in = *r.verification.in_situ;
+      in.replica_hash_after_last_step = std::string(run.replicas_equal ? "equal" : "different");
+      return in;
+    }();
+  if (!run.replicas_equal) r.verdict = record::Verdict::failed;
+  r.run.ended = record::utc_now();
+  r.run.state = run.measured.stopped ? record::State::cancelled : record::State::completed;
+  r.run.exit_code = r.verdict == record::Verdict::failed ? int(Exit::verification_failed) : 0;
+  r.unofficial = record::reasons_against(r);
+  return r;
+}
+
+}  // namespace shardmark

@@ -1,0 +1,31 @@
+#pragma once
+// From options to a job: model, data, schedule.
+
+#include <memory>
+
+#include "app/options.hpp"
+#include "app/strategy.hpp"
+#include "model/zoo.hpp"
+#include "run/job.hpp"
+
+namespace shardmark {
+
+/// What a job is for: training on data, or proving on data that hide nothing (ragged counts, random biases and gains, short last updates).
+enum class Purpose_of_job : std::uint8_t { training, proof };
+
+std::shared_ptr<Model const> build_model(Options const& options, DType dtype, Purpose_of_job purpose);
+std::shared_ptr<Dataset const> build_dataset(Options const& options, int replicas, Purpose_of_job purpose);
+/// The part of the data that training doesn't see. @throws BadRequest when there is none.
+std::shared_ptr<Dataset const> build_held_out(Options const& options);
+OptimizerSettings optimizer_settings(Options const& options);
+
+/// @throws BadRequest, BadSchedule: the schedule has passed the checker when this returns
+Job build_job(Options const& options, Strategy const& strategy, int ranks, DType dtype, Purpose_of_job purpose,
+              std::shared_ptr<Dataset const> data);
+
+/// The same mesh, schedule, communicator and algorithms with a small model, for the proof in `bench` (docs/method.md).
+Options reduced_twin(Options options);
+
+std::unique_ptr<Backend> build_backend(Options const& options, Determinism determinism);
+
+}  // namespace shardmark

@@ -1,0 +1,188 @@
+// Rounds: every strategy once a round in random order, rebuilt each time, ratios within a round. One job, one table.
+
+#include "app/compare.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+#include <thread>
+
+#include "app/describe.hpp"
+#include "app/run_end.hpp"
+#include "base/random.hpp"
+#include "comm/fabric.hpp"
+#include "metrics/clock.hpp"
+#include "record/files.hpp"
+#include "record/run_folder.hpp"
+
+namespace shardmark {
+namespace {
+
+constexpr auto nap = std::chrono::milliseconds(2);
+constexpr std::int64_t default_steps = 10, default_warmup = 2;
+
+std::vector<std::unique_ptr<Strategy>> const* entered = nullptr;  // run_ranks takes a plain function; set once, before ranks start
+
+/// Ranks that have nothing to do sleep: spinning would take the core's clock and memory from the one that is measured.
+void sleep_until_all_arrive(HostExchange& exchange, StatusBoard& board) {
+  Tensor flag = exchange.arena().make(DType::f64, {1}, Book::workspace, exchange.stream());
+  *flag.view.as<double>() = 1;
+  Request request =
+      exchange.world().post(exchange.stream(), Exchange{.what = Collective::all_reduce, .send = flag, .recv = flag, .purpose = "sleep"});
+  while (!request.test()) {
+    board.beat();
+    std::this_thread::sleep_for(nap);
+  }
+  request.wait(exchange.stream());
+}
+
+/// Runs `body` on the entrant's ranks; the others sleep.
+template <class F>
+void on_ranks_of(Entrant const& entrant, RankContext const& all, HostExchange& exchange, F&& body) {
+  Options options = all.options;
+  options.program = entrant.strategy->name();
+  if (entrant.ranks == all.world.size()) {
+    body(RankContext{options, *entrant.strategy, all.world, all.board});
+  } else if (all.world.rank() == 0) {
+    auto alone = make_self();
+    body(RankContext{options, *entrant.strategy, *alone, all.board});
+  }
+  all.board.set(-1, RankState::waiting, "until all ranks are here");
+  sleep_until_all_arrive(exchange, all.board);
+}
+
+std::vector<Entrant> entrants_for(RankContext const& context) {
+  std::vector<Entrant> out;
+  for (auto const& strategy : *entered) {
+    Entrant e;
+    e.strategy = strategy.get();
+    e.ranks = strategy->name() == "serial" ? 1 : context.world.size();
+    if (auto refusal = strategy->refuse(context.options, e.ranks)) e.left_out = refusal->text();
+    out.push_back(e);
+  }
+  return out;
+}
+
+std::vector<std::size_t> order_of_round(std::size_t n, std::uint64_t seed, int round) {
+  std::vector<std::size_t> order(n);
+  std::iota(order.begin(), order.end(), std::size_t(0));
+  Randoms const random(seed, Purpose::order, std::uint64_t(round));
+  for (std::size_t i = n; i > 1; --i) std::swap(order[i - 1], order[random.below(i, i)]);
+  return order;
+}
+
+void take(Entrant& e, BenchRun const& run, record::Record const& record) {
+  record::Result const& r = *record.result;
+  e.tokens_per_second.push_back(r.tokens_per_second.value_or(0));
+  e.step_seconds.push_back(r.step_seconds.median.value_or(0));
+  e.predicted_seconds.push_back(r.step_seconds.predicted.value_or(0));
+  e.exposed_seconds.push_back(run.measured.waiting_seconds);
+  e.peak_bytes = r.memory_bytes.ledger_peak;
+  e.planned_bytes = r.memory_bytes.predicted.value_or(0);
+  e.sent_bytes = r.comm.empty() ? 0 : r.comm.front().bus_bytes_per_rank;
+  e.first_loss = r.loss.first.value_or(0);
+  e.loss = r.loss.last.value_or(0);
+  if (run.evaluated) e.evaluated = run.evaluated;
+  if (!run.replicas_equal) e.verdict = record::Verdict::failed;
+}
+
+Exit compare_on_ranks(RankContext const& context) {
+  Options const& options = context.options;
+  HostExchange exchange(context.world);
+  std::int64_t const began = now_ns();
+  Comparison comparison;
+  comparison.entrants = entrants_for(context);
+  comparison.rounds = options.rounds;
+  comparison.updates = options.warmup + options.steps;
+  std::optional<record::RunFolder> folder;
+  std::optional<CurrentRun> current;
+  if (context.prints()) {
+    folder.emplace(options.out, record::run_name("compare"));
+    current.emplace(*folder);
+  }
+  auto const data = build_dataset(options, context.world.size(), Purpose_of_job::training);
+  auto const say = [&](std::string const& line) {
+    if (context.prints()) fmt::print(stderr, "{}\n", line);
+  };
+
+  std::vector<Proofs> proofs(comparison.entrants.size());
+  for (std::size_t i = 0; i < comparison.entrants.size(); ++i) {
+    Entrant& e = comparison.entrants[i];
+    if (!e.left_out.empty()) continue;
+    say(fmt::format("proving {} on {} rank{}", e.strategy->name(), e.ranks, e.ranks == 1 ? "" : "s"));
+    on_ranks_of(e, context, exchange, [&](RankContext const& c) { proofs[i] = prove_timed_configuration(c, data); });
+    e.verdict = proofs[i].verdict;
+  }
+  comparison.verify_seconds = seconds_between(began, now_ns());
+  for (int round = 0; round < comparison.rounds; ++round) {
+    for (std::size_t i : order_of_round(comparison.entrants.size(), options.seed, round)) {
+      Entrant& e = comparison.entrants[i];
+      if (!e.left_out.empty()) continue;
+      say(fmt::format("round {} of {}: {}", round + 1, comparison.rounds, e.strategy->name()));
+      on_ranks_of(e, context, exchange, [&](RankContext const& c) {
+        BenchRun const run = time_run(c, data);
+        record::Record record = make_record(c, run, proofs[i]);
+        record.run.round = round + 1;
+        if (!context.prints()) return;
+        take(e, run, record);
+        folder->write(record);
+        record::append_line(folder->file("records.jsonl"), record::to_json_line(record));
+      });
+    }
+  }
+  comparison.seconds = seconds_between(began, now_ns());
+  bool failed = false;
+  if (context.prints()) {
+    auto const model = build_model(options, options.dtype, Purpose_of_job::training);
+    std::string const table = compare_table(comparison, options, model->spec, context.world.size(), context.world.name());
+    for (Entrant const& e : comparison.entrants) failed = failed || e.verdict == record::Verdict::failed;
+    folder->log(table);
+    fmt::print("{}{}    records: {}\n", table,
+               comparison.rounds < 6 ? "UNOFFICIAL rounds_incomplete (fewer than 6)" : "UNOFFICIAL launch_set_incomplete",
+               folder->file("records.jsonl"));
+  }
+  failed = exchange.max(failed ? 1 : 0) > 0;
+  return failed ? Exit::verification_failed : Exit::good;
+}
+
+constexpr char const* overview =
+    "shardmark: benchmarks and proofs for training neural networks on many processors\n\n"
+    "  shardmark compare [options]   all strategies at one model, batch and seed, in one table\n"
+    "  serial | ddp plan|verify|bench [options]   one strategy\n\n"
+    "Every program has --help and --version.\n";
+
+}  // namespace
+
+int run_shardmark(std::vector<std::unique_ptr<Strategy>> const& strategies, int argc, char** argv) {
+  entered = &strategies;
+  std::string_view const command = argc > 1 ? argv[1] : "";
+  if (command != "compare" && command != "--version") {
+    bool const help = command == "--help" || command == "-h";
+    fmt::print(help ? stdout : stderr, "{}", overview);
+    return int(help ? Exit::good : Exit::bad_request);
+  }
+  try {
+    Usage usage;
+    usage.program = "shardmark compare";
+    usage.summary = "Runs all strategies at the same model, global batch and seed in one job and prints one table.";
+    usage.commands = Usage::Commands::no;
+    usage.left_out = {"ranks", "json", "csv", "dry-run", "inject"};
+    usage.bench_steps = default_steps;
+    usage.bench_warmup = default_warmup;
+    int const skipped = command == "compare" ? 1 : 0;
+    if (skipped == 0) usage.program = "shardmark";
+    ParseResult const parsed = parse_options(usage, argc - skipped, argv + skipped);
+    if (!parsed.options) {
+      fmt::print("{}", parsed.text);
+      return int(Exit::good);
+    }
+    Strategy const& widest = *strategies.back();
+    return run_ranks(*parsed.options, argc, argv, compare_on_ranks, widest);
+  } catch (Error const& error) {
+    return report_before_start(error);
+  }
+}
+
+}  // namespace shardmark

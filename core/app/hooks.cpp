@@ -1,0 +1,131 @@
+#include "app/hooks.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <limits>
+#include <thread>
+
+namespace shardmark {
+namespace {
+
+TracePhase phase_of(Do what) {
+  switch (what) {
+    case Do::forward:
+      return TracePhase::forward;
+    case Do::backward:
+    case Do::backward_input:
+    case Do::backward_weight:
+    case Do::recompute:
+    case Do::fold:
+      return TracePhase::backward;
+    case Do::post:
+    case Do::wait:
+      return TracePhase::communication;
+    case Do::tie:
+    case Do::decide:
+    case Do::update:
+      return TracePhase::optimizer;
+    case Do::reduce:
+      return TracePhase::other;
+  }
+  return TracePhase::other;
+}
+
+/// The names of actions are literals, as TraceSpan wants them.
+char const* literal(Do what) { return name(what).data(); }
+
+}  // namespace
+
+void StatusHook::before(Program& program, Action const& action, std::int64_t window) {
+  // "backward h.3 micro 5", built without allocating.
+  std::array<char, 80> text;
+  auto const& blocks = program.parts().model.blocks;
+  std::size_t length = 0;
+  if (action.chunk.valid() && std::size_t(action.chunk.v) < blocks.size())
+    length = std::size_t(fmt::format_to_n(text.data(), text.size(), "{} {} micro {}", name(action.what),
+                                          blocks[std::size_t(action.chunk.v)].name, action.micro.v)
+                             .size);
+  else
+    length = std::size_t(fmt::format_to_n(text.data(), text.size(), "{} {}", name(action.what), action.token.v).size);
+  RankState const state = action.what == Do::wait || action.what == Do::decide ? RankState::waiting : RankState::working;
+  board_.set(window + 1, state, {text.data(), std::min(length, text.size())});
+}
+
+void TraceHook::before(Program&, Action const&, std::int64_t) { begin_ns_ = now_ns(); }
+
+void TraceHook::after(Program&, Action const& action, std::int64_t) {
+  trace_.add({literal(action.what), phase_of(action.what), action.chunk.v, action.micro.v, begin_ns_, now_ns()});
+}
+
+ParamId InjectHook::target(Program& program) const {
+  auto const& params = program.parts().model.spec.params;
+  auto const at = std::find_if(params.begin(), params.end(), [&](ParamSpec const& p) { return p.name == fault_.tensor; });
+  return ParamId{fault_.tensor.empty() ? 0 : std::int32_t(at - params.begin())};
+}
+
+View InjectHook::gradient(Program& program, ParamId param) const {
+  ParamSpec const& spec = program.parts().model.spec[param];
+  View const total = program.store().gradients().total({spec.unit, 0});
+  return slice(total, 0, spec.offset, spec.offset + spec.elements());
+}
+
+void InjectHook::before(Program& program, Action const& action, std::int64_t window) {
+  if (keeping_ && action.what == Do::decide) {
+    View const g = gradient(program, target(program));
+    std::memcpy(g.data, kept_.data(), kept_.size());
+    keeping_ = false;
+  }
+  if (!due(window)) return;
+  switch (fault_.kind) {
+    case Fault::Kind::kill:
+      std::raise(SIGKILL);
+      break;
+    case Fault::Kind::stop:
+      done_ = true;
+      std::raise(SIGSTOP);
+      break;
+    case Fault::Kind::delay:
+      done_ = true;
+      std::this_thread::sleep_for(std::chrono::duration<double>(fault_.seconds));
+      break;
+    case Fault::Kind::bitflip:
+    case Fault::Kind::nan:
+    case Fault::Kind::drop_reduction:
+      break;  // after the gradient is complete
+  }
+}
+
+void InjectHook::after(Program& program, Action const& action, std::int64_t window) {
+  if (!due(window) || action.what != Do::fold) return;
+  UnitId const unit = program.parts().model.spec[target(program)].unit;
+  if (program.store().gradients().complete({unit, 0})) spoil_gradient(program);
+}
+
+void InjectHook::spoil_gradient(Program& program) {
+  done_ = true;
+  program.stream().synchronize();
+  View const g = gradient(program, target(program));
+  std::size_t const size = width(g.dtype);
+  if (fault_.kind == Fault::Kind::bitflip) g.data[size - 1] ^= std::byte{0x20};  // a high bit of the first element's exponent
+  if (fault_.kind == Fault::Kind::nan && g.dtype == DType::f32) *g.as<float>() = std::numeric_limits<float>::quiet_NaN();
+  if (fault_.kind == Fault::Kind::nan && g.dtype == DType::f64) *g.as<double>() = std::numeric_limits<double>::quiet_NaN();
+  if (fault_.kind == Fault::Kind::drop_reduction) {
+    kept_.assign(g.data, g.data + g.bytes());
+    keeping_ = true;
+  }
+}
+
+void require_possible(Fault const& fault, ModelSpec const& spec, int ranks) {
+  require_input(fault.rank >= 0 && fault.rank < ranks,
+                {fmt::format("--inject names rank {} of {} ranks", fault.rank, ranks), "", "ranks count from 0"});
+  bool const known = fault.tensor.empty() ||
+                     std::any_of(spec.params.begin(), spec.params.end(), [&](ParamSpec const& p) { return p.name == fault.tensor; });
+  require_input(known, {fmt::format("--inject names {}, which this model doesn't have", fault.tensor), "",
+                        fmt::format("parameters are named like {}", spec.params.front().name)});
+}
+
+}  // namespace shardmark

@@ -1,0 +1,105 @@
+#include "app/measure.hpp"
+
+#include <algorithm>
+
+#include "metrics/clock.hpp"
+#include "run/watchdog.hpp"
+
+namespace shardmark {
+
+HostExchange::HostExchange(Communicator& world, std::size_t bytes)
+    : world_(world), pages_(bytes), arena_({pages_.data(), pages_.bytes(), Place::host, Book::workspace}, ledger_) {
+  arena_.watch(stream_);
+}
+
+void HostExchange::sync() { barrier(world_, arena_, stream_); }
+
+std::vector<std::vector<double>> HostExchange::gather(std::vector<double> const& mine) {
+  std::size_t const n = std::size_t(world_.size());
+  std::vector<double> all(n * mine.size());
+  if (!mine.empty()) all_gather(world_, arena_, stream_, mine, all);
+  std::vector<std::vector<double>> out(n);
+  for (std::size_t r = 0; r < n; ++r)
+    out[r].assign(all.begin() + std::ptrdiff_t(r * mine.size()), all.begin() + std::ptrdiff_t((r + 1) * mine.size()));
+  return out;
+}
+
+double HostExchange::max(double value) {
+  double out = value;
+  for (auto const& of_rank : gather({value})) out = std::max(out, of_rank[0]);
+  return out;
+}
+
+double HostExchange::sum(double value) {
+  all_sum(world_, arena_, stream_, {&value, 1});
+  return value;
+}
+
+namespace {
+
+/// One update, timed on this rank.
+double timed_update(Program& program) {
+  if (stop_requested() != 0) program.ask_to_stop();
+  std::int64_t const begin = now_ns();
+  program.advance(1);
+  return seconds_between(begin, now_ns());
+}
+
+}  // namespace
+
+Measurement measure(Rig& rig, Communicator& world, std::int64_t warmup, std::int64_t steps, void (*beat)(void*, std::int64_t),
+                    void* argument) {
+  Program& program = rig.program();
+  // Room for every rank's samples; pages that stay unused cost nothing.
+  HostExchange exchange(world, (std::size_t(steps) * std::size_t(world.size() + 2) * 2 + (1 << 18)) * sizeof(double));
+  program.reserve_history(std::size_t(warmup + steps));
+  Measurement out;
+  out.warmup = warmup;
+  PssPeak pss;
+  std::vector<double> mine;
+  mine.reserve(std::size_t(std::min<std::int64_t>(steps, 1 << 20)));
+  for (std::int64_t s = 0; s < warmup && !program.last().stop; ++s) {
+    timed_update(program);
+    beat(argument, s + 1);
+  }
+  std::size_t const before = program.history().size();
+  double const waited = program.waiting_seconds(), blocked = rig.data_blocked_seconds();
+  std::uint64_t first_hash = 0;
+  bool same = true;
+  exchange.sync();
+  AllocationCounts const counts = allocations();
+  std::int64_t const begin = now_ns();
+  for (std::int64_t s = 0; s < steps && !program.last().stop; ++s) {
+    rig.arena().restart_hash();
+    mine.push_back(timed_update(program));
+    std::uint64_t const hash = rig.arena().sequence_hash();
+    if (s == 0) first_hash = hash;
+    same = same && hash == first_hash;
+    beat(argument, warmup + s + 1);
+  }
+  double const loop = seconds_between(begin, now_ns());
+  AllocationCounts const made = allocations() - counts;
+  pss.look();
+
+  double const n = double(std::max<std::size_t>(1, mine.size()));
+  out.loop_seconds = exchange.max(loop);
+  out.by_rank = exchange.gather(mine);
+  for (std::size_t s = 0; s < mine.size(); ++s) {
+    double worst = 0;
+    for (auto const& rank : out.by_rank) worst = std::max(worst, rank[s]);
+    out.step_seconds.push_back(worst);
+  }
+  out.waiting_seconds = exchange.max((program.waiting_seconds() - waited) / n);
+  out.data_seconds = exchange.max((rig.data_blocked_seconds() - blocked) / n);
+  out.allocations = std::int64_t(exchange.max(double(made.ours)));
+  out.same_sequence = exchange.max(same ? 0 : 1) == 0;
+  out.stopped = program.last().stop;
+  auto const& history = program.history();
+  if (!history.empty()) out.first_loss = history.front().loss;
+  out.windows.assign(history.begin() + std::ptrdiff_t(before), history.end());
+  for (WindowResult const& w : out.windows) out.counted += w.counted;
+  out.pss_peak = pss.peak();
+  return out;
+}
+
+}  // namespace shardmark

@@ -1,0 +1,54 @@
+#pragma once
+// The timed loop: warm-up, one barrier, then updates timed on every rank. Nothing is removed afterwards.
+
+#include <vector>
+
+#include "metrics/allocations.hpp"
+#include "metrics/memory.hpp"
+#include "run/job.hpp"
+
+namespace shardmark {
+
+struct Measurement {
+  std::int64_t warmup = 0;
+  double loop_seconds = 0;                   // largest over ranks
+  std::vector<double> step_seconds;          // largest over ranks, of each timed update
+  std::vector<std::vector<double>> by_rank;  // [rank][update]
+  std::vector<WindowResult> windows;         // of the timed updates
+  double first_loss = 0;                     // of the run's first update, warm-up included
+  double waiting_seconds = 0;                // in waits for communication, per update, largest over ranks
+  double data_seconds = 0;                   // blocked on data, per update, largest over ranks
+  std::int64_t allocations = 0;              // ours, in the timed loop, largest over ranks
+  bool same_sequence = true;                 // the arena's calls were the same in every timed update, on all ranks
+  bool stopped = false;                      // a signal asked for an early end
+  std::int64_t counted = 0;                  // loss terms (tokens or samples) processed in the timed loop
+  std::int64_t samples = 0;
+  Measured<std::int64_t> pss_peak;
+};
+
+/// Collective. `beat` is called after every update with its 1-based number, for progress and heartbeat.
+Measurement measure(Rig& rig, Communicator& world, std::int64_t warmup, std::int64_t steps, void (*beat)(void*, std::int64_t),
+                    void* argument);
+
+/// Small collectives on doubles outside of the timed loop, on memory of their own.
+class HostExchange {
+ public:
+  explicit HostExchange(Communicator& world, std::size_t bytes = std::size_t(1) << 22);
+  void sync();
+  double max(double value);
+  double sum(double value);
+  /// [rank][i]; every rank gives equally many.
+  std::vector<std::vector<double>> gather(std::vector<double> const& mine);
+  Communicator& world() { return world_; }
+  Arena& arena() { return arena_; }
+  Stream& stream() { return stream_; }
+
+ private:
+  Communicator& world_;
+  Pages pages_;
+  Ledger ledger_;
+  HostStream stream_{0};
+  Arena arena_;
+};
+
+}  // namespace shardmark

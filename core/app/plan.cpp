@@ -1,0 +1,136 @@
+// `plan`: what a run would do and need, without starting one.
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "app/build_job.hpp"
+#include "app/describe.hpp"
+#include "app/main.hpp"
+#include "app/predict.hpp"
+#include "comm/fabric.hpp"
+#include "record/files.hpp"
+#include "schedule/simulate.hpp"
+
+namespace shardmark {
+namespace {
+
+struct Plan {
+  Job job;
+  Proof proof;
+  Prediction prediction;
+  std::vector<DryRun> ranks;
+  StepPrediction step;
+};
+
+constexpr double assumed_alpha_seconds = 2e-6;  // of a message inside a node
+
+Plan make_plan(Options const& options, Strategy const& strategy, int ranks) {
+  Plan plan;
+  plan.job = build_job(options, strategy, ranks, options.dtype, Purpose_of_job::training,
+                       build_dataset(options, strategy.mesh(options, ranks).data, Purpose_of_job::training));
+  auto const blocks = plan.job.model->shapes();
+  plan.proof = check(plan.job.schedule, blocks);
+  plan.prediction = strategy.predict(options, blocks, ranks);
+  for (int r = 0; r < ranks; ++r) plan.ranks.push_back(dry_run(plan.job, r));
+  auto ops = build_backend(options, options.deterministic ? Determinism::deterministic : Determinism::fastest);
+  Probe probe = run_probe(plan.job, *ops, *make_self());
+  // No peers to ask: a node's memory stands for its links.
+  probe.all_reduce_alpha_seconds = assumed_alpha_seconds;
+  probe.all_reduce_bytes_per_second = probe.bytes_per_second / 2;
+  plan.step = predict_step(plan.job, plan.ranks.front(), probe);
+  return plan;
+}
+
+double flops_of(DryRun const& rank) {
+  double out = 0;
+  for (auto const& work : rank.work) out += work.flops;
+  return out;
+}
+
+void print_buckets(Plan const& plan) {
+  std::size_t const bytes = width(accumulator(plan.job.model->dtype));
+  for (auto const& lane : plan.job.schedule.buckets)
+    for (Bucket const& b : lane) {
+      std::string units;
+      for (Segment s : b.segments) units += fmt::format(" {}", plan.job.model->spec[s.unit].name);
+      fmt::print("  bucket {:<3} {:>12} elements {:>10.2f} MiB {}\n", b.id.v, b.elements, to_mib(b.elements * std::int64_t(bytes)), units);
+    }
+}
+
+void print_memory(Plan const& plan) {
+  fmt::print("\nmemory, MiB at most   rank {:>10}", "");
+  for (std::size_t b = 0; b < books; ++b)
+    if (plan.ranks.front().peak[b] > 0) fmt::print(" {:>13}", name(Book(b)));
+  fmt::print(" {:>10}\n", "all");
+  for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
+    fmt::print("                      {:>4} {:>10}", r, "");
+    for (std::size_t b = 0; b < books; ++b)
+      if (plan.ranks.front().peak[b] > 0) fmt::print(" {:>13.2f}", to_mib(plan.ranks[r].peak[b]));
+    fmt::print(" {:>10.2f}\n", to_mib(plan.ranks[r].peak_total));
+  }
+}
+
+void print_plan(Plan const& plan, Options const& options) {
+  fmt::print("{}\n\n", describe_run(options, fmt::format("{} plan, {} ranks", options.program, plan.ranks.size()), plan.job.model->spec,
+                                    plan.job.replicas));
+  fmt::print("{}\n", render(plan_sequential(options.program, options.micros)));
+  fmt::print("checked: ends under rendezvous, FIFO and launch order; {} windows unrolled; staleness {}\n\n", plan.proof.windows_checked,
+             plan.proof.lanes.front().staleness);
+  DryRun const& first = plan.ranks.front();
+  fmt::print("per rank and update   {:.3f} GFLOP\n", flops_of(first) * 1e-9);
+  for (auto const& t : first.collectives)
+    fmt::print("                      {} x {} ({}): {:.3f} MB of arrays, {:.3f} MB sent by a ring\n", t.calls, name(t.what), t.purpose,
+               double(t.bytes) * 1e-6, double(t.sent_bytes) * 1e-6);
+  if (plan.prediction.reductions > 0)
+    fmt::print("formula               {} reductions, {:.3f} MB sent: 2 (n-1)/n x parameters\n", plan.prediction.reductions,
+               plan.prediction.wire_elements * double(width(accumulator(options.dtype))) * 1e-6);
+  print_buckets(plan);
+  print_memory(plan);
+  fmt::print("\npredicted             {:.1f} ms a step, of which {:.2f} ms exposed communication\n", plan.step.step_seconds() * 1e3,
+             plan.step.exposed_seconds * 1e3);
+  fmt::print("                      from this machine's matmul and memory rates; links assumed {:.0f} us and half the memory's rate\n",
+             assumed_alpha_seconds * 1e6);
+}
+
+std::string plan_json(Plan const& plan, Options const& options) {
+  using Json = nlohmann::ordered_json;
+  Json out{{"schema", "shardmark.plan/1.0"},
+           {"strategy", options.program},
+           {"ranks", plan.ranks.size()},
+           {"input", Json::parse(describe_json(options))},
+           {"parameters", plan.job.model->spec.elements()}};
+  Json ranks = Json::array();
+  for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
+    Json memory;
+    for (std::size_t b = 0; b < books; ++b) memory[std::string(name(Book(b)))] = plan.ranks[r].peak[b];
+    memory["ledger_peak"] = plan.ranks[r].peak_total;
+    Json traffic = Json::array();
+    for (auto const& t : plan.ranks[r].collectives)
+      traffic.push_back(
+          {{"op", name(t.what)}, {"purpose", t.purpose}, {"calls", t.calls}, {"bytes", t.bytes}, {"sent_bytes", t.sent_bytes}});
+    ranks.push_back({{"rank", r}, {"memory_bytes", memory}, {"flops", flops_of(plan.ranks[r])}, {"collectives", traffic}});
+  }
+  out["per_rank"] = ranks;
+  out["parameters_bytes_embedding"] = embedding_parameters(plan.job.model->spec) * std::int64_t(width(options.dtype));
+  out["predicted"] = {{"step_seconds", plan.step.step_seconds()},
+                      {"exposed_seconds", plan.step.exposed_seconds},
+                      {"bubble_fraction", plan.step.bubble_fraction},
+                      {"reductions", plan.prediction.reductions},
+                      {"wire_elements", plan.prediction.wire_elements}};
+  return out.dump();
+}
+
+}  // namespace
+
+Exit run_plan(Options const& options, Strategy const& strategy, int ranks) {
+  Plan const plan = make_plan(options, strategy, ranks);
+  if (options.json == "-")
+    fmt::print("{}\n", plan_json(plan, options));
+  else
+    print_plan(plan, options);
+  if (!options.json.empty() && options.json != "-") record::append_line(options.json, plan_json(plan, options));
+  return Exit::good;
+}
+
+}  // namespace shardmark

@@ -1,0 +1,131 @@
+#include "app/predict.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "metrics/clock.hpp"
+#include "metrics/statistics.hpp"
+#include "schedule/simulate.hpp"
+
+namespace shardmark {
+namespace {
+
+constexpr int probe_rounds = 7;
+
+/// Median seconds of one call.
+template <class F>
+double time_of(F&& call) {
+  call();
+  std::array<double, probe_rounds> seconds{};
+  for (double& s : seconds) {
+    std::int64_t const begin = now_ns();
+    call();
+    s = seconds_between(begin, now_ns());
+  }
+  return median(seconds);
+}
+
+/// The largest weight matrix of the model, the size at which most of its flops run.
+std::array<std::int64_t, 2> typical_matrix(Model const& model) {
+  std::array<std::int64_t, 2> best{1, 1};
+  for (ParamSpec const& p : model.spec.params)
+    if (p.shape.size() == 2 && p.name.find("wte") == std::string::npos && p.name.find("wpe") == std::string::npos &&
+        p.elements() > best[0] * best[1])
+      best = {p.shape[0], p.shape[1]};
+  return best;
+}
+
+std::int64_t positions_of(Job const& job) {
+  std::int64_t per_sample = 1;
+  for (std::size_t d = 0; d + 1 < job.model->blocks.front().boundary.size(); ++d) per_sample *= job.model->blocks.front().boundary[d];
+  std::int64_t const rows = std::max<std::int64_t>(1, job.global_batch / job.replicas / job.micros);
+  return rows * per_sample;
+}
+
+}  // namespace
+
+Probe run_probe(Job const& job, Backend& ops, Communicator& replicas) {
+  Probe out;
+  auto stream = ops.stream();
+  Ledger ledger;
+  auto const [rows, columns] = typical_matrix(*job.model);
+  std::int64_t const positions = positions_of(job), copied = 4 << 20;
+  std::int64_t largest = 1;
+  for (auto const& buckets : job.schedule.buckets)
+    for (Bucket const& b : buckets) largest = std::max(largest, b.elements);
+  std::size_t const slab = std::size_t(positions * (rows + columns) + rows * columns + 2 * copied + largest) * 8 + (1 << 16);
+  Arena arena(ops.reserve(slab, Place::host), ledger);
+  arena.watch(*stream);
+  auto const make = [&](std::initializer_list<std::int64_t> shape, DType dtype) {
+    Tensor t = arena.make(dtype, shape, Book::workspace, *stream);
+    ops.run(*stream, Fill{t.view, 1e-3});
+    return t;
+  };
+  DType const dtype = job.model->dtype;
+  {
+    Tensor x = make({positions, columns}, dtype), w = make({rows, columns}, dtype), y = make({positions, rows}, dtype);
+    Matmul const product{.a = x.view, .b = w.view, .c = y.view, .tb = Transpose::yes, .bias = {}, .aux = {}};
+    out.matmul_flops_per_second = flops(Op{product}) / time_of([&] { ops.run(*stream, product); });
+  }
+  {
+    Tensor from = make({copied}, dtype), to = make({copied}, dtype);
+    Copy const copy{from.view, to.view};
+    out.bytes_per_second = bytes(Op{copy}) / time_of([&] { ops.run(*stream, copy); });
+  }
+  int const n = replicas.size();
+  if (n > 1) {
+    auto const seconds = [&](std::int64_t elements) {
+      Tensor t = make({elements}, accumulator(dtype));
+      return time_of([&] {
+        replicas
+            .post(*stream, Exchange{.what = Collective::all_reduce, .send = t, .recv = t, .reduction = job.reduction, .purpose = "probe"})
+            .wait(*stream);
+      });
+    };
+    out.all_reduce_alpha_seconds = seconds(1);
+    double const wire = 2.0 * (n - 1) / n * double(largest) * double(width(accumulator(dtype)));
+    out.all_reduce_bytes_per_second = wire / std::max(1e-9, seconds(largest) - out.all_reduce_alpha_seconds);
+  }
+  return out;
+}
+
+StepPrediction predict_step(Job const& job, DryRun const& plan, Probe const& probe) {
+  StepPrediction out;
+  for (DryRun::Work const& work : plan.work)
+    out.compute_seconds += work.kind == "matmul" ? work.flops / probe.matmul_flops_per_second : work.bytes / probe.bytes_per_second;
+  double total = 0;  // relative cost of all computing actions of one window and lane
+  auto const blocks = job.model->shapes();
+  auto const cost_of = [&](Action const& a) -> double {
+    if (!a.chunk.valid()) return 0;
+    BlockShape const& b = blocks[std::size_t(a.chunk.v)];
+    switch (a.what) {
+      case Do::forward:
+      case Do::recompute:
+        return b.forward_cost;
+      case Do::backward:
+        return b.input_cost + b.weight_cost;
+      case Do::backward_input:
+        return b.input_cost;
+      case Do::backward_weight:
+        return b.weight_cost;
+      default:
+        return 0;
+    }
+  };
+  for (Action const& a : job.schedule.lanes.front().body) total += cost_of(a);
+  double const element_bytes = double(width(accumulator(job.model->dtype)));
+  int const n = job.mesh.data;
+  Costs costs;
+  costs.action = [&](Action const& a, int) { return total > 0 ? out.compute_seconds * cost_of(a) / total : 0; };
+  costs.transfer = [&](Posting const& p, Schedule const& s) {
+    if (p.transfer != Transfer::collective || n == 1) return 0.0;
+    double const bytes = double(s.buckets.front()[std::size_t(p.bucket.v)].elements) * element_bytes;
+    return probe.all_reduce_alpha_seconds + 2.0 * (n - 1) / n * bytes / probe.all_reduce_bytes_per_second;
+  };
+  Timeline const timeline = simulate(job.schedule, costs);
+  out.exposed_seconds = timeline.exposed_transfer;
+  if (timeline.makespan > 0) out.bubble_fraction = std::max(0.0, timeline.barrier_idle - timeline.exposed_transfer) / timeline.makespan;
+  return out;
+}
+
+}  // namespace shardmark

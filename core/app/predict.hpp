@@ -1,0 +1,27 @@
+#pragma once
+// Predictions for a run, made from probes and formulas before the steps that they are compared with (results.md, basis "probe").
+
+#include "app/strategy.hpp"
+#include "run/job.hpp"
+
+namespace shardmark {
+
+/// Rates of this rank in this job, measured before the loop. Unit: per second.
+struct Probe {
+  double matmul_flops_per_second = 0;
+  double bytes_per_second = 0;             // of passes over memory (a copy, read + write)
+  double all_reduce_alpha_seconds = 0;     // of the smallest all-reduce over the replicas
+  double all_reduce_bytes_per_second = 0;  // bus bandwidth, 2 (n-1)/n counted, at the size of the largest bucket
+};
+/// Takes a few hundred milliseconds; collective over the mesh's data axis. Uses memory of the rig's backend, not its arena.
+Probe run_probe(Job const& job, Backend& ops, Communicator& replicas);
+
+struct StepPrediction {
+  double compute_seconds = 0;  // matmul flops at the matmul rate, the bytes of all other operations at the memory rate
+  double exposed_seconds = 0;  // communication that a replay of the schedule can't hide
+  double bubble_fraction = 0;
+  double step_seconds() const { return compute_seconds + exposed_seconds; }
+};
+StepPrediction predict_step(Job const& job, DryRun const& plan, Probe const& probe);
+
+}  // namespace shardmark

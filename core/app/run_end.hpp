@@ -1,0 +1,22 @@
+#pragma once
+// The record of a run that ends early: state and exit code are written whatever ends it, an exception, the watchdog or a signal.
+
+#include "base/error.hpp"
+#include "record/run_folder.hpp"
+
+namespace shardmark {
+
+/// While it lives, `folder` is the one that end_run() closes. One at a time in a process.
+class CurrentRun {
+ public:
+  explicit CurrentRun(record::RunFolder& folder);
+  ~CurrentRun();
+  CurrentRun(CurrentRun const&) = delete;
+};
+
+/// Writes the end into the current run's record, if there is one. From any thread.
+void end_run(record::State state, Exit code) noexcept;
+/// What a watchdog calls; `state` is its word for the end ("failed", "stopped").
+void end_run_by_watchdog(char const* state, void*);
+
+}  // namespace shardmark

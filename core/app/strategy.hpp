@@ -1,0 +1,41 @@
+#pragma once
+// A strategy is a schedule plus passes, what it predicts, and what it refuses. It has no step: the one executor runs its schedule.
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/options.hpp"
+#include "comm/mesh.hpp"
+#include "schedule/schedule.hpp"
+
+namespace shardmark {
+
+/// What theory says the schedule costs; verify and bench hold it against what was counted. Per rank and update.
+struct Prediction {
+  std::int64_t reductions = 0;        // collectives over gradients
+  std::int64_t reduced_elements = 0;  // sum of their array sizes
+  double wire_elements = 0;           // what a ring sends of them: 2 (n-1)/n for an all-reduce
+  int live_micro_batches = 1;         // micro-batches whose activations are kept at once
+  double bubble_fraction = 0;
+};
+
+class Strategy {
+ public:
+  virtual ~Strategy() = default;
+  virtual std::string name() const = 0;
+  /// What it can't do on `ranks` ranks, with the reason and a remedy; also generates the table of combinations.
+  virtual std::optional<Refusal> refuse(Options const& options, int ranks) const = 0;
+  virtual MeshShape mesh(Options const& options, int ranks) const = 0;
+  /// The schedule, lowered. Pure: no rank, no tensor, no clock.
+  virtual Schedule plan(Options const& options, std::vector<BlockShape> const& blocks, int ranks) const = 0;
+  virtual Prediction predict(Options const& options, std::vector<BlockShape> const& blocks, int ranks) const = 0;
+};
+
+/// Sums by the options: fixed trees when deterministic, else micro-batches accumulate in a loop.
+SumOrder sum_order(Options const& options);
+/// The options' bucket rule for gradients of `element_bytes`.
+BucketRule bucket_rule(Options const& options);
+
+}  // namespace shardmark

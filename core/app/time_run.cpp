@@ -1,0 +1,89 @@
+// The timed run: rig, probe, prediction, loop. Predictions are made before the steps that they are compared with.
+
+#include <algorithm>
+
+#include "app/bench.hpp"
+#include "app/hooks.hpp"
+
+namespace shardmark {
+namespace {
+
+/// Heartbeat and progress after every update; what measure() calls.
+struct Beat {
+  StatusBoard& board;
+  Progress progress;
+};
+
+/// Every held-out sample once over all ranks.
+Evaluated evaluate(Rig& rig, RankContext const& context, HostExchange& exchange) {
+  auto const held_out = build_held_out(context.options);
+  std::int64_t const rows = std::max<std::int64_t>(1, rig.job().global_batch / rig.job().replicas / rig.job().micros);
+  Evaluation evaluation(*held_out, rows, rig.job().replicas, rig.mesh().coordinate(Axis::data));
+  std::array<double, 3> total{};
+  for (std::int64_t round = 0; round < evaluation.rounds(); ++round) {
+    auto const tally = rig.program().evaluate(evaluation.read(round));
+    for (std::size_t i = 0; i < total.size(); ++i) total[i] += tally[i];
+    context.board.beat();
+  }
+  for (double& t : total) t = exchange.sum(t);
+  double const counted = std::max(1.0, total[1]);
+  return {total[0] / counted, total[2] / counted, std::int64_t(total[1])};
+}
+
+bool replicas_equal(Rig& rig, HostExchange& exchange) {
+  std::uint64_t const mine = rig.program().weights_hash();
+  auto const all = exchange.gather({double(mine >> 32), double(mine & 0xffffffffu)});
+  return std::all_of(all.begin(), all.end(), [&](auto const& of_rank) { return of_rank == all.front(); });
+}
+
+/// Weights are broadcast from rank 0, and every replica has the same bits (case 71).
+void start_equal(Rig& rig, HostExchange& exchange) {
+  rig.program().broadcast_weights();
+  if (!replicas_equal(rig, exchange)) throw RankFailure("the replicas' weights differ after the broadcast; the communicator is broken");
+}
+
+}  // namespace
+
+bool BenchRun::nonfinite() const {
+  return std::any_of(measured.windows.begin(), measured.windows.end(), [](WindowResult const& w) { return w.skipped; });
+}
+
+BenchRun time_run(RankContext const& context, std::shared_ptr<Dataset const> const& data) {
+  Options const& options = context.options;
+  BenchRun out;
+  out.job = build_job(options, context.strategy, context.world.size(), options.dtype, Purpose_of_job::training, data);
+  auto const blocks = out.job.model->shapes();
+  out.formula = context.strategy.predict(options, blocks, context.world.size());
+  out.plan = dry_run(out.job, context.world.rank());
+  auto ops = build_backend(options, options.deterministic ? Determinism::deterministic : Determinism::fastest);
+
+  StatusHook status(context.board);
+  std::vector<Hook*> hooks{&status};
+  std::optional<InjectHook> inject;
+  if (options.inject) hooks.push_back(&inject.emplace(*options.inject, context.world.rank()));
+  // Peers read and write each other's tensors in place where the transport allows it.
+  std::optional<Region> slab = context.world.symmetric(out.plan.slab_bytes);
+  Rig rig(out.job, {.ops = *ops, .world = context.world, .hooks = hooks, .slab = slab});
+  HostExchange exchange(context.world);
+  out.probe = run_probe(out.job, *ops, rig.mesh().over(axes(Axis::data)));
+  StepPrediction const mine = predict_step(out.job, out.plan, out.probe);
+  out.prediction = {exchange.max(mine.compute_seconds), exchange.max(mine.exposed_seconds), exchange.max(mine.bubble_fraction)};
+  start_equal(rig, exchange);
+
+  Beat beat{context.board, Progress(context.prints(), options.program, options.warmup + options.steps)};
+  auto const after_update = [](void* b, std::int64_t done) {
+    static_cast<Beat*>(b)->board.beat();
+    static_cast<Beat*>(b)->progress.step(done);
+  };
+  out.measured = measure(rig, context.world, options.warmup, options.steps, after_update, &beat);
+  std::int64_t const updates = std::max<std::int64_t>(1, std::int64_t(rig.program().history().size()));
+  out.reductions_per_update = rig.program().reductions_posted() / updates;
+  out.peak_mine = rig.ledger().peak_total();
+  for (std::size_t b = 0; b < books; ++b) out.peak_by_book[b] = rig.ledger().peak(Book(b));
+  out.replicas_equal = replicas_equal(rig, exchange);
+  rig.program().drain();
+  if (options.evaluate) out.evaluated = evaluate(rig, context, exchange);
+  return out;
+}
+
+}  // namespace shardmark

@@ -1,0 +1,175 @@
+// `verify`, and the proofs that `bench` makes of the configuration that it times.
+
+#include <fmt/format.h>
+
+#include "app/bench.hpp"
+#include "app/describe.hpp"
+#include "app/hooks.hpp"
+#include "base/build_info.hpp"
+#include "comm/fabric.hpp"
+#include "metrics/host.hpp"
+#include "record/files.hpp"
+#include "verify/verify.hpp"
+
+namespace shardmark {
+namespace {
+
+VerifyRequest request_for(RankContext const& context, Options const& options, std::shared_ptr<Dataset const> data) {
+  VerifyRequest request;
+  request.strategy = options.program;
+  int const ranks = context.world.size();
+  Strategy const& strategy = context.strategy;
+  request.make_job = [options, &strategy, ranks, data](DType dtype) {
+    return build_job(options, strategy, ranks, dtype, Purpose_of_job::proof, data);
+  };
+  request.dtype = options.dtype;
+  request.steps = options.deterministic ? options.steps : 0;
+  Determinism const determinism = options.deterministic ? Determinism::deterministic : Determinism::fastest;
+  request.candidate_backend = [options, determinism](DType) { return build_backend(options, determinism); };
+  request.reference_backend = [] { return make_reference_backend(); };
+  if (options.inject)
+    request.candidate_hooks = [fault = *options.inject, rank = context.world.rank()] {
+      std::vector<std::unique_ptr<Hook>> hooks;
+      hooks.push_back(std::make_unique<InjectHook>(fault, rank));
+      return hooks;
+    };
+  request.beat = [&board = context.board] { board.beat(); };
+  return request;
+}
+
+std::vector<std::pair<std::string, std::string>> environment_of(RankContext const& context) {
+  BuildInfo const& build = build_info();
+  return {{"version", std::string(build.version)},
+          {"commit", std::string(build.commit)},
+          {"compiler", std::string(build.compiler)},
+          {"flags", std::string(build.flags)},
+          {"mpi", launched_by_mpi() ? MpiSession::library_version() : "none"},
+          {"comm", std::string(context.world.name())},
+          {"host", read_host_info().hostname},
+          {"ranks", std::to_string(context.world.size())},
+          {"seed", std::to_string(context.options.seed)},
+          {"options", describe_json(context.options)}};
+}
+
+record::Verdict recorded(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::verified:
+      return record::Verdict::verified;
+    case Verdict::failed:
+      return record::Verdict::failed;
+    case Verdict::unverified:
+      return record::Verdict::unverified;
+  }
+  return record::Verdict::unverified;
+}
+
+Check const* worst_of(Verification const& result) {
+  Check const* worst = nullptr;
+  for (Check const& c : result.checks)
+    if (c.kind == CheckKind::bounded && (worst == nullptr || !(c.ratio <= worst->ratio))) worst = &c;
+  return worst;
+}
+
+std::string reference_name(std::string_view backend) { return fmt::format("serial/{} fp64", backend); }
+
+/// The reduced twin as it will be timed (bounded); deterministic besides, for the bitwise checks.
+Verification prove_reduced(RankContext const& context, record::ReducedTwin& out) {
+  Options small = reduced_twin(context.options);
+  int const replicas = context.strategy.mesh(small, context.world.size()).data;
+  auto const data = build_dataset(small, replicas, Purpose_of_job::proof);
+  Verification result = verify(request_for(context, small, data), context.world);
+  if (!small.deterministic) {
+    small.deterministic = true;
+    Verification exact = verify(request_for(context, small, data), context.world);
+    result.verdict = worse(result.verdict, exact.verdict);
+    result.steps = exact.steps;
+    result.checks.insert(result.checks.end(), exact.checks.begin(), exact.checks.end());
+    if (result.first_divergence.empty()) {
+      result.first_divergence = exact.first_divergence;
+      result.fingerprint = exact.fingerprint;
+    }
+  }
+  auto const model = build_model(small, small.dtype, Purpose_of_job::proof);
+  out.model = describe_model(small, model->spec);
+  out.reference = reference_name("reference");
+  out.steps = result.steps;
+  out.checks = std::int64_t(result.checks.size());
+  out.bitwise = result.count(CheckKind::bitwise);
+  out.bounded = result.count(CheckKind::bounded);
+  out.worst_ratio = result.worst_ratio();
+  return result;
+}
+
+/// Step 1 of exactly the timed configuration, at full size, against fp64 by the fast deterministic matmul.
+Verification prove_in_situ(RankContext const& context, std::shared_ptr<Dataset const> const& data, record::InSitu& out) {
+  VerifyRequest request = request_for(context, context.options, data);
+  request.scope = Scope::in_situ;
+  request.steps = 0;
+  Options const& options = context.options;
+  Strategy const& strategy = context.strategy;
+  int const ranks = context.world.size();
+  request.make_job = [&options, &strategy, ranks, data](DType dtype) {
+    return build_job(options, strategy, ranks, dtype, Purpose_of_job::training, data);
+  };
+  request.reference_backend = [] { return make_cpu_backend(Determinism::deterministic); };
+  Verification result = verify(request, context.world);
+  out.reference = reference_name("cpu");
+  out.steps = 1;
+  out.tensors = result.count(CheckKind::bounded) + result.count(CheckKind::null_gradient);
+  out.worst_ratio = result.worst_ratio();
+  if (Check const* worst = worst_of(result)) out.worst_tensor = worst->tensor;
+  return result;
+}
+
+void print_failure(RankContext const& context, Verification const& result, std::string_view part) {
+  if (context.prints() && result.verdict == Verdict::failed)
+    fmt::print("{}: FAILED, first in {}; {}\n{}\n", part, result.first_divergence, result.fingerprint, table(result));
+}
+
+}  // namespace
+
+Exit run_verify(RankContext const& context) {
+  Options const& options = context.options;
+  int const replicas = context.strategy.mesh(options, context.world.size()).data;
+  auto const data = build_dataset(options, replicas, Purpose_of_job::proof);
+  if (!options.json.empty() && options.json != "-" && context.prints()) record::require_appendable(options.json, "--json");
+  Verification const result = verify(request_for(context, options, data), context.world);
+  if (context.prints()) {
+    auto const model = build_model(options, options.dtype, Purpose_of_job::proof);
+    std::string const json = to_json(result, environment_of(context));
+    if (options.json == "-") {
+      fmt::print("{}\n", json);
+    } else {
+      fmt::print("{}   {} ranks\n\n{}\n", describe_run(options, options.program + " verify", model->spec, replicas), context.world.size(),
+                 table(result));
+      if (!options.json.empty()) record::append_line(options.json, json);
+      fmt::print("SHARDMARK {} {} checks={} failed={} worst_ratio={:.3g} seconds={:.1f}\n", options.program, name(result.verdict),
+                 result.checks.size(), result.count(Verdict::failed), result.worst_ratio(), result.seconds);
+    }
+  }
+  return result.verdict == Verdict::failed ? Exit::verification_failed : Exit::good;
+}
+
+Proofs prove_timed_configuration(RankContext const& context, std::shared_ptr<Dataset const> const& data) {
+  Proofs out;
+  if (!context.options.verify_in_bench) {
+    out.verification.reduced = Measured<record::ReducedTwin>::missing("--no-verify");
+    out.verification.in_situ = Measured<record::InSitu>::missing("--no-verify");
+    return out;
+  }
+  // The fault that a user injects belongs to the timed run; what is proven is the configuration.
+  record::ReducedTwin reduced;
+  record::InSitu in_situ;
+  Verification const twin = prove_reduced(context, reduced);
+  print_failure(context, twin, "reduced twin");
+  Verification const full = prove_in_situ(context, data, in_situ);
+  print_failure(context, full, "in situ");
+  out.verdict = recorded(worse(twin.verdict, full.verdict));
+  out.verification.reduced = reduced;
+  out.verification.in_situ = in_situ;
+  out.verification.seconds = twin.seconds + full.seconds;
+  out.verification.negative_control = Measured<record::NegativeControl>::missing("run verify --inject bitflip:rank=0 to see a check fail");
+  return out;
+}
+
+}  // namespace shardmark
