@@ -47,7 +47,8 @@ struct Proof {
 
 /// Unrolls `windows` repetitions (0: as many as there are lanes, plus 2) and proves:
 /// - every chunk forwards and backwards each micro-batch exactly once, after what it depends on;
-/// - a backward reads its forward's version, no forward reads a version that isn't made yet, a synchronous one reads the latest;
+/// - a backward reads its forward's version, no forward reads a version that isn't made yet, and under
+///   Weights::latest each reads the latest;
 /// - each leaf is folded once, into its own update; every bucket is reduced once per update (Inside::replicas: per micro-batch),
 ///   after its last leaf; every tied unit is tied once; then one decision, and each unit is updated once;
 /// - every posting is waited for exactly once, in its run of the section; sends and receives match;

@@ -65,7 +65,7 @@ class LaneOrder {
   LaneContents const& contents_;
   int lane_;
   bool lowered_;
-  bool synchronous_;
+  Weights weights_;
   std::vector<Cell> cells_;            // [local chunk][micro]
   std::vector<Version> last_version_;  // [local chunk]: of its latest forward
 };

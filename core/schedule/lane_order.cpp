@@ -9,7 +9,7 @@ LaneOrder::LaneOrder(Unrolled const& unrolled, LaneContents const& contents, int
       contents_(contents),
       lane_(lane),
       lowered_(unrolled.schedule().form == Form::lowered),
-      synchronous_(unrolled.schedule().synchronous()),
+      weights_(unrolled.schedule().weights),
       cells_(contents.chunks.size() * std::size_t(unrolled.micros())),
       last_version_(contents.chunks.size(), Version{0}) {}
 
@@ -42,7 +42,8 @@ void LaneOrder::forward(Step const& step, int latest) {
     require((here.facts & activation_here) != 0, step, "its activation has not been received");
   }
   if (version > latest) reject(lane_, step, fmt::format("this version doesn't exist yet; the latest is {}", latest));
-  if (synchronous_ && version != latest) reject(lane_, step, fmt::format("a synchronous forward reads the latest version, {}", latest));
+  if (weights_ == Weights::latest && version != latest)
+    reject(lane_, step, fmt::format("a forward reads the latest version here, {}", latest));
   Version& before = last_version_[contents_.local[std::size_t(chunk)]];
   require(before <= step.action.version, step, "an earlier forward of this chunk read a newer version");
   here.version = before = step.action.version;

@@ -1,10 +1,24 @@
 #include "schedule/lower.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/error.hpp"
 
 namespace shardmark {
+namespace {
+
+/// Holders meet at every update. In an asynchronous pipeline the last stage makes update u before the first one has the gradients
+/// for it, and would wait for what depends on its own next micro-batch: a deadlock.
+void refuse_shared_units(Schedule const& schedule, std::vector<BlockShape> const& blocks) {
+  auto const tied = tied_units(blocks, schedule.lane_of_chunk);
+  bool const shares = std::any_of(tied.begin(), tied.end(), [](TiedUnit const& unit) { return unit.shared(); });
+  require_input(!shares || schedule.synchronous(), {"weights that are tied over stages don't work in an asynchronous pipeline",
+                                                    "at each update a stage would wait for gradients of a later moment",
+                                                    "untie them, keep both uses on one stage, or flush the pipeline"});
+}
+
+}  // namespace
 
 Token LaneBuilder::post(Posting posting) {
   posting.token = {int(lane_.postings.size() == 0 ? 0 : lane_.postings.back().token.v + 1)};
@@ -26,6 +40,7 @@ void LaneBuilder::wait(Token token) {
 Schedule lower(Schedule bucketed, std::vector<BlockShape> const& blocks, Axes axes, Overlap overlap) {
   expect(bucketed.form == Form::refined, "only a refined schedule can be lowered");
   expect(axes == 0 || bucketed.buckets.size() == bucketed.lanes.size(), "gradients are reduced in buckets: bucket() comes first");
+  refuse_shared_units(bucketed, blocks);
   bucketed.form = Form::lowered;
   bucketed.reduced_over = axes;
   for (int lane = 0; lane < int(bucketed.lanes.size()); ++lane) {

@@ -56,6 +56,7 @@ Replay::Replay(Unrolled const& unrolled, CommunicationModel model, Costs const* 
     state.group_of_token.assign(std::size_t(unrolled.tokens(lane)), -1);
     state.streams.resize(first_named_stream + named_streams_.size());
     state.heads.resize(state.streams.size());
+    state.free.resize(state.streams.size());
   }
 }
 
@@ -176,13 +177,14 @@ void Replay::post(int lane, Step const& step) {
   int const id = int(groups_.size());
   groups_.push_back({lane, &step, stream_of(postings.front()), postings.size(), state.clock, state.clock, 0});
   state.group_of_token[std::size_t(step.action.token.v)] = id;
-  bool starts = true;
   if (occupies(groups_.back())) {
-    auto& queue = state.streams[groups_.back().stream];
-    queue.push_back(id);
-    starts = state.heads[groups_.back().stream] + 1 == queue.size();
+    std::size_t const stream = groups_.back().stream;
+    state.streams[stream].push_back(id);
+    bool const first = state.heads[stream] + 1 == state.streams[stream].size();
+    if (first) offers_.push_back({id, std::max(state.clock, state.free[stream])});
+  } else {
+    offers_.push_back({id, state.clock});
   }
-  if (starts) offers_.push_back({id, state.clock});
   while (!offers_.empty()) {
     Offer const next = offers_.back();
     offers_.pop_back();
@@ -261,6 +263,7 @@ void Replay::complete(int id, double start, double duration) {
   if (occupies(group)) {
     auto const& queue = state.streams[group.stream];
     std::size_t const next = ++state.heads[group.stream];
+    state.free[group.stream] = group.done;
     if (next < queue.size()) offers_.push_back({queue[next], std::max(groups_[std::size_t(queue[next])].posted, group.done)});
   }
   wake(group.lane);
@@ -278,7 +281,7 @@ void Replay::report_stuck(int first) const {
 std::string Replay::why_stuck(int lane) const {
   LaneState const& state = lanes_[std::size_t(lane)];
   Step const& step = unrolled_.lane(lane)[state.at];
-  if (step.action.what != Do::wait) return fmt::format("needs what no lane makes for: {}", to_string(step.action));
+  if (step.action.what != Do::wait) return fmt::format("needs what another lane never makes: {}", to_string(step.action));
   Group const& group = groups_[std::size_t(state.group_of_token[std::size_t(step.action.token.v)])];
   std::string waits;
   for (Posting const& posting : unrolled_.postings(lane, step.action.token)) {

@@ -49,6 +49,7 @@ class Replay {
     std::vector<int> group_of_token;
     std::vector<std::vector<int>> streams;  // groups that occupy a communicator, in order of posting
     std::vector<std::size_t> heads;
+    std::vector<double> free;  // when the last group that occupied it ended
   };
   struct Barrier {
     int arrived = 0;

@@ -119,6 +119,10 @@ struct BlockShape {
 /// How far a schedule is on its way to the executor.
 enum class Form : std::uint8_t { coarse, refined, lowered };
 
+/// Which weights a forward reads: the latest of its lane (synchronous schedules, PipeDream with stashing), or older ones on purpose
+/// (vertical sync, double-buffered weights, and their serial twins).
+enum class Weights : std::uint8_t { latest, delayed };
+
 struct Schedule {
   std::string name = {};
   std::vector<int> lane_of_chunk = {};  // coarse: chunk -> lane; refined: block -> lane
@@ -128,6 +132,7 @@ struct Schedule {
   SumShape leaves = {};       // of each gradient segment in one update, on one replica (serial twins: replicas x micros)
   int micros_per_window = 1;  // forwards of one body
   int versions_per_window = 1;
+  Weights weights = Weights::latest;
   Form form = Form::coarse;
   Axes reduced_over = 0;  // the axes that lower() was given
 
@@ -203,6 +208,7 @@ enum class Overlap : std::uint8_t { off, on };
 /// reduced bucket by bucket before they are folded: folds move behind the waits.
 ///
 /// A tied unit with holders on several lanes: after the reduction, an all-gather over its holders before `tie`.
+/// @throws BadRequest when such a schedule is asynchronous: its lanes would wait for each other.
 Schedule lower(Schedule bucketed, std::vector<BlockShape> const& blocks, Axes axes, Overlap overlap);
 
 }  // namespace shardmark

@@ -1,0 +1,206 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planners.hpp"
+
+namespace shardmark::test {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::vector<int> each(Proof const& proof, int LaneFacts::*fact) {
+  std::vector<int> out;
+  for (LaneFacts const& lane : proof.lanes) out.push_back(lane.*fact);
+  return out;
+}
+
+Proof prove(Schedule const& coarse, int blocks_per_chunk = 1) {
+  auto const [schedule, blocks] = lowered(coarse, blocks_per_chunk);
+  return check(schedule, blocks);
+}
+
+// case 29: activations live at once; counts are block-micro-batches.
+TEST(Check, case_29_LiveActivationsOf1F1BAndGPipe) {
+  EXPECT_THAT(each(prove(plan_1f1b(4, 8)), &LaneFacts::peak_stashes), ElementsAre(4, 3, 2, 1));
+  EXPECT_THAT(each(check(plan_1f1b(4, 8), {}), &LaneFacts::peak_stashes), ElementsAre(4, 3, 2, 1)) << "coarse: the same, in chunks";
+  EXPECT_THAT(each(prove(plan_1f1b(4, 8), 3), &LaneFacts::peak_stashes), ElementsAre(12, 9, 6, 3));
+  EXPECT_THAT(each(prove(plan_1f1b(4, 2)), &LaneFacts::peak_stashes), ElementsAre(2, 2, 2, 1)) << "min(M, S-s)";
+  EXPECT_THAT(each(prove(plan_gpipe(4, 4)), &LaneFacts::peak_stashes), ElementsAre(4, 4, 4, 4));
+  EXPECT_THAT(each(prove(plan_gpipe(4, 8)), &LaneFacts::peak_stashes), ElementsAre(8, 8, 8, 8));
+}
+
+TEST(Check, RecomputationKeepsBoundaryInputsAndOneStash) {
+  Proof const proof = prove(with_recomputation(plan_gpipe(3, 5)), 4);
+  EXPECT_THAT(each(proof, &LaneFacts::peak_boundary_inputs), ElementsAre(5, 5, 5));
+  EXPECT_THAT(each(proof, &LaneFacts::peak_stashes), ElementsAre(4, 4, 4)) << "one micro-batch of four blocks";
+}
+
+TEST(Check, SplitBackwardHoldsWeightResidues) {
+  Proof const proof = prove(plan_split(4, 8));
+  EXPECT_THAT(each(proof, &LaneFacts::peak_stashes), ElementsAre(4, 3, 2, 1));
+  EXPECT_THAT(each(proof, &LaneFacts::peak_held), ElementsAre(4, 4, 4, 4)) << "ZB-H1 holds p everywhere until W";
+}
+
+TEST(Check, InterleavedChunksShareALane) {
+  for (auto const& [stages, micros, chunks] : {std::array{2, 4, 2}, {2, 6, 3}, {4, 8, 2}}) {
+    Proof const coarse = check(plan_interleaved(stages, micros, chunks), {});
+    EXPECT_EQ(coarse.lanes[0].peak_stashes, std::min(micros * chunks, stages * chunks + stages - 1));
+    auto const [schedule, blocks] = lowered(plan_interleaved(stages, micros, chunks), 1);
+    std::array const mpi{CommunicationModel::rendezvous, CommunicationModel::fifo};
+    EXPECT_NO_THROW(check(schedule, blocks, 0, mpi)) << "with two stages the next lane is the previous one";
+    EXPECT_THROW(check(schedule, blocks), BadSchedule) << "a ring of sends needs larger groups under one launch order";
+  }
+}
+
+// case 69: staleness S-1-s and the versions of the scalar-chain fixture.
+TEST(Check, case_69_StalenessOfStashing) {
+  Proof const proof = prove(plan_async(4, 1, Delay::stash));
+  EXPECT_THAT(each(proof, &LaneFacts::staleness), ElementsAre(3, 2, 1, 0));
+  EXPECT_THAT(each(proof, &LaneFacts::peak_versions), ElementsAre(4, 3, 2, 1));
+  EXPECT_THAT(each(proof, &LaneFacts::peak_stashes), ElementsAre(4, 3, 2, 1));
+}
+
+TEST(Check, case_69_ForwardVersionsOfStashing) {
+  Schedule const schedule = plan_async(3, 1, Delay::stash);
+  std::vector<std::vector<int>> versions;
+  for (Lane const& lane : schedule.lanes) {
+    auto& list = versions.emplace_back();
+    auto const note = [&](std::vector<Action> const& actions, int windows) {
+      for (Action const& action : actions) {
+        if (action.what == Do::forward) list.push_back(shifted(action, schedule, windows).version.v);
+      }
+    };
+    note(lane.prologue, 0);
+    note(lane.body, 0);
+    note(lane.body, 1);
+  }
+  EXPECT_THAT(versions, ElementsAre(ElementsAre(0, 0, 0, 1), ElementsAre(0, 0, 1, 2), ElementsAre(0, 1, 2, 3)));
+}
+
+TEST(Check, VerticalSyncKeepsAsManyVersionsAsStages) {
+  Proof const proof = prove(plan_async(4, 1, Delay::vertical));
+  EXPECT_THAT(each(proof, &LaneFacts::staleness), ElementsAre(3, 3, 3, 3));
+  EXPECT_THAT(each(proof, &LaneFacts::peak_versions), ElementsAre(4, 4, 4, 4));
+}
+
+TEST(Check, DoubleBufferedWeightsAreTwoAndOneBehind) {
+  for (int micros : {4, 5, 9}) {
+    Proof const proof = prove(plan_async(4, micros, Delay::two_buffers));
+    EXPECT_THAT(each(proof, &LaneFacts::staleness), ElementsAre(1, 1, 1, 1)) << micros;
+    EXPECT_THAT(each(proof, &LaneFacts::peak_versions), ElementsAre(2, 2, 2, 2)) << micros;
+  }
+  EXPECT_THROW(check(plan_async(4, 2, Delay::two_buffers), {}), BadSchedule) << "needs as many micro-batches as stages";
+}
+
+TEST(Check, SynchronousSchedulesHoldOneVersion) {
+  for (Schedule const& coarse : {plan_gpipe(3, 4), plan_1f1b(3, 4), plan_split(3, 4)}) {
+    Proof const proof = prove(coarse);
+    EXPECT_THAT(each(proof, &LaneFacts::peak_versions), ElementsAre(1, 1, 1));
+    EXPECT_THAT(each(proof, &LaneFacts::staleness), ElementsAre(0, 0, 0));
+    EXPECT_EQ(proof.windows_checked, 5);
+  }
+}
+
+TEST(Check, CountsPostings) {
+  Proof const proof = prove(plan_1f1b(3, 5), 2);
+  EXPECT_THAT(each(proof, &LaneFacts::sends), ElementsAre(5, 10, 5));
+  EXPECT_THAT(each(proof, &LaneFacts::receives), ElementsAre(5, 10, 5));
+}
+
+/// Sends as a naive program has them: blocking, right where the data is made, and receives right where it is needed.
+Schedule with_blocking_sends(Schedule schedule) {
+  for (Lane& lane : schedule.lanes) {
+    std::vector<Action> out;
+    std::vector<Posting> postings;
+    for (Action const& action : lane.body) {
+      if (action.what == Do::wait) continue;
+      if (action.what != Do::post) {
+        out.push_back(action);
+        continue;
+      }
+      for (Posting posting : postings_of(lane, action.token)) {
+        posting.token = {int(postings.size())};
+        postings.push_back(posting);
+        for (Do what : {Do::post, Do::wait}) out.push_back({.what = what, .micro = posting.micro, .token = posting.token});
+      }
+    }
+    lane.body = out;
+    lane.postings = postings;
+  }
+  return schedule;
+}
+
+// case 18: both lanes block in send, and only small messages hide it.
+TEST(Check, case_18_Naive1F1BDeadlocksUnderRendezvous) {
+  auto const [schedule, blocks] = lowered(plan_1f1b(4, 8), 1);
+  EXPECT_NO_THROW(check(schedule, blocks));
+  try {
+    check(with_blocking_sends(schedule), blocks);
+    FAIL() << "every lane sends, and none receives";
+  } catch (BadSchedule const& problem) {
+    EXPECT_THAT(problem.what(), HasSubstr("stuck for ever under rendezvous"));
+    EXPECT_THAT(problem.what(), HasSubstr("lane 0, body action"));
+    EXPECT_THAT(problem.what(), HasSubstr("lane 0 waits for: send activation edge 1 micro"));
+    EXPECT_THAT(problem.what(), HasSubstr("lane 3 waits for: send gradient edge 3 micro 0 to lane 2"));
+    EXPECT_EQ(problem.code(), Exit::bad_request);
+  }
+}
+
+TEST(Check, NaiveGPipeEndsUnderRendezvous) {
+  auto const [schedule, blocks] = lowered(plan_gpipe(4, 8), 1);
+  EXPECT_NO_THROW(check(with_blocking_sends(schedule), blocks)) << "all forwards flow one way, then all backwards the other";
+}
+
+/// Splits groups of two directions, each half waited for where the group was.
+Schedule without_groups(Schedule schedule) {
+  for (Lane& lane : schedule.lanes) {
+    std::vector<Action> out;
+    std::vector<Posting> postings;
+    std::vector<std::vector<Action>> waits(lane.postings.size());
+    for (Action const& action : lane.body) {
+      if (action.what == Do::post) {
+        for (Posting posting : postings_of(lane, action.token)) {
+          posting.token = {int(postings.size())};
+          postings.push_back(posting);
+          out.push_back({.what = Do::post, .micro = posting.micro, .token = posting.token});
+          waits[std::size_t(action.token.v)].push_back({.what = Do::wait, .micro = posting.micro, .token = posting.token});
+        }
+      } else if (action.what == Do::wait) {
+        auto const& list = waits[std::size_t(action.token.v)];
+        out.insert(out.end(), list.rbegin(), list.rend());
+      } else {
+        out.push_back(action);
+      }
+    }
+    lane.body = out;
+    lane.postings = postings;
+  }
+  return schedule;
+}
+
+TEST(Check, Unpaired1F1BDeadlocksUnderOneLaunchOrderOnly) {
+  auto const [schedule, blocks] = lowered(plan_1f1b(3, 6), 1);
+  Schedule const unpaired = without_groups(schedule);
+  std::array const mpi{CommunicationModel::rendezvous, CommunicationModel::fifo};
+  EXPECT_NO_THROW(check(unpaired, blocks, 0, mpi));
+  try {
+    check(unpaired, blocks);
+    FAIL() << "the two directions of a boundary block each other";
+  } catch (BadSchedule const& problem) {
+    EXPECT_THAT(problem.what(), HasSubstr("stuck for ever under launch order"));
+  }
+}
+
+TEST(Check, ALaneOrderThatNoDataFlowAllowsIsStuckWithoutCommunicationToo) {
+  Schedule schedule = plan_gpipe(2, 2);
+  auto& body = schedule.lanes[1].body;
+  std::swap(body[0], body[3]);  // the last stage's backward 0 before its forward
+  EXPECT_THROW(check(schedule, {}), BadSchedule);
+  schedule = plan_gpipe(2, 2);
+  std::swap(schedule.lanes[0].body[1], schedule.lanes[0].body[2]);  // backward 1 before forward 1
+  EXPECT_THROW(check(schedule, {}), BadSchedule);
+}
+
+}  // namespace
+}  // namespace shardmark::test

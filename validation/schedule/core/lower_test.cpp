@@ -1,0 +1,136 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "planners.hpp"
+
+namespace shardmark::test {
+namespace {
+
+using testing::ElementsAre;
+
+/// The body in short: f1 b1 w1 fold1 (block), S1 R1 (message over edge 1), +0 (post bucket 0), wait, tie, decide, update.
+std::vector<std::string> brief(Lane const& lane) {
+  std::vector<std::string> out;
+  for (Action const& action : lane.body) {
+    std::string word(name(action.what));
+    if (action.what == Do::post) {
+      word.clear();
+      for (Posting const& posting : postings_of(lane, action.token)) {
+        bool const collective = posting.transfer == Transfer::collective;
+        if (collective && posting.group.empty()) word += "+" + std::to_string(posting.bucket.v);
+        if (!posting.group.empty()) word += posting.group;
+        if (!collective) word += (posting.transfer == Transfer::send ? "S" : "R") + std::to_string(posting.micro.v);
+      }
+    } else if (action.what == Do::fold || action.what == Do::backward) {
+      word += std::to_string(action.chunk.v);
+    } else if (action.what == Do::wait) {
+      word += std::to_string(action.token.v);
+    }
+    out.push_back(word);
+  }
+  return out;
+}
+
+Schedule three_buckets(SumOrder sum, Overlap overlap, int micros = 1) {
+  auto const blocks = chain(3);
+  Schedule coarse = plan_sequential("ddp", micros);
+  coarse.sum = sum;
+  Schedule schedule = bucket(refine(coarse, blocks, {0, 3}), blocks, {.cap_bytes = 1, .first_cap_bytes = 1});
+  schedule = lower(std::move(schedule), blocks, axes(Axis::data), overlap);
+  EXPECT_NO_THROW(check(schedule, blocks));
+  return schedule;
+}
+
+std::vector<std::string> after_forwards(Schedule const& schedule) {
+  auto all = brief(schedule.lanes.at(0));
+  return {all.begin() + 3, all.end()};
+}
+
+TEST(Lower, OverlapPostsEachBucketWhenItIsComplete) {
+  EXPECT_THAT(after_forwards(three_buckets({}, Overlap::on)),
+              ElementsAre("backward2", "fold2", "+0", "backward1", "fold1", "+1", "backward0", "fold0", "+2", "wait0", "wait1", "wait2",
+                          "decide", "update", "update", "update"));
+}
+
+TEST(Lower, WithoutOverlapAllBucketsWaitForTheMark) {
+  EXPECT_THAT(after_forwards(three_buckets({}, Overlap::off)),
+              ElementsAre("backward2", "fold2", "backward1", "fold1", "backward0", "fold0", "+0", "+1", "+2", "wait0", "wait1", "wait2",
+                          "decide", "update", "update", "update"));
+}
+
+TEST(Lower, RanksFirstReducesLeavesBeforeTheyAreFolded) {
+  SumOrder const ranks_first{.inside = Inside::replicas};
+  EXPECT_THAT(after_forwards(three_buckets(ranks_first, Overlap::on)),
+              ElementsAre("backward2", "+0", "backward1", "+1", "backward0", "+2", "wait0", "wait1", "wait2", "fold2", "fold1", "fold0",
+                          "decide", "update", "update", "update"));
+  EXPECT_THAT(after_forwards(three_buckets(ranks_first, Overlap::off)),
+              ElementsAre("backward2", "backward1", "backward0", "+0", "+1", "+2", "wait0", "wait1", "wait2", "fold2", "fold1", "fold0",
+                          "decide", "update", "update", "update"));
+}
+
+TEST(Lower, WithoutAxesNothingIsReduced) {
+  auto const blocks = chain(2);
+  Schedule const schedule = lower(refine(plan_sequential("serial", 2), blocks, {0, 2}), blocks, 0, Overlap::on);
+  EXPECT_TRUE(schedule.lanes.at(0).postings.empty());
+  EXPECT_EQ(check(schedule, blocks).lanes.at(0).collectives, 0);
+}
+
+// case 25: one reduction per bucket and update, however many micro-batches.
+TEST(Lower, case_25_ReductionsPerUpdateAreTheBuckets) {
+  for (int micros : {1, 4, 7}) {
+    for (Overlap overlap : {Overlap::on, Overlap::off}) {
+      auto const blocks = chain(3);
+      Schedule const schedule = three_buckets({}, overlap, micros);
+      EXPECT_EQ(schedule.buckets.at(0).size(), 3u);
+      EXPECT_EQ(check(schedule, blocks).lanes.at(0).collectives, 3) << micros;
+    }
+  }
+  EXPECT_EQ(check(three_buckets({.inside = Inside::replicas}, Overlap::on, 4), chain(3)).lanes.at(0).collectives, 12)
+      << "ranks first reduces at every micro-batch, and says so";
+}
+
+TEST(Lower, PairsTheTwoDirectionsOfABoundary) {
+  auto const [schedule, blocks] = lowered(plan_1f1b(2, 2), 1);
+  EXPECT_THAT(brief(schedule.lanes[0]), ElementsAre("forward", "S0", "forward", "S1R0", "wait1", "wait0", "backward0", "fold0", "R1",
+                                                    "wait2", "backward0", "fold0", "+0", "wait3", "decide", "update"));
+  EXPECT_THAT(brief(schedule.lanes[1]), ElementsAre("R0", "wait0", "forward", "backward1", "S0", "fold1", "R1", "wait2", "forward",
+                                                    "backward1", "wait1", "S1", "fold1", "+0", "wait4", "decide", "update", "wait3"));
+}
+
+TEST(Lower, ReceivesTheGradientBesideTheRecomputation) {
+  auto const [schedule, blocks] = lowered(with_recomputation(plan_gpipe(2, 1)), 1);
+  EXPECT_THAT(brief(schedule.lanes[0]),
+              ElementsAre("forward", "S0R0", "recompute", "wait0", "backward0", "fold0", "+0", "wait1", "decide", "update"));
+}
+
+TEST(Lower, HoldersOfATiedUnitExchangeItsSlotsAfterTheReduction) {
+  auto const [schedule, blocks] = lowered(plan_gpipe(2, 1), 1, Tied::yes);
+  auto const text = brief(schedule.lanes[0]);
+  EXPECT_THAT(std::vector(text.end() - 7, text.end()), ElementsAre("+0", "wait1", "tied:0", "wait2", "tie", "decide", "update"));
+  Posting const& exchange = schedule.lanes[0].postings.back();
+  EXPECT_EQ(exchange.what, Collective::all_gather);
+  EXPECT_EQ(exchange.unit, UnitId{0});
+}
+
+TEST(Lower, RefusesWeightsTiedOverTheStagesOfAnAsynchronousPipeline) {
+  EXPECT_THROW(lowered(plan_async(3, 1, Delay::stash), 1, Tied::yes), BadRequest);
+  EXPECT_NO_THROW(lowered(plan_async(1, 1, Delay::stash), 2, Tied::yes)) << "both uses are on one stage";
+}
+
+TEST(Lower, TokensAscendOverTheWholeLane) {
+  auto const [schedule, blocks] = lowered(plan_async(4, 1, Delay::stash), 2);
+  for (Lane const& lane : schedule.lanes) {
+    EXPECT_TRUE(std::is_sorted(lane.postings.begin(), lane.postings.end(), [](auto& a, auto& b) { return a.token < b.token; }));
+  }
+}
+
+TEST(Lower, NeedsTheStepsBeforeIt) {
+  auto const blocks = chain(2);
+  EXPECT_THROW(lower(plan_gpipe(2, 2), blocks, 0, Overlap::on), Error);
+  EXPECT_THROW(lower(refine(plan_gpipe(2, 2), blocks, {0, 1, 2}), blocks, axes(Axis::data), Overlap::on), Error);
+  EXPECT_THROW(bucket(plan_gpipe(2, 2), blocks, {}), Error);
+  EXPECT_THROW(refine(refine(plan_gpipe(2, 2), blocks, {0, 1, 2}), blocks, {0, 1, 2}), Error);
+}
+
+}  // namespace
+}  // namespace shardmark::test

@@ -1,0 +1,165 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "planners.hpp"
+
+namespace shardmark::test {
+namespace {
+
+using testing::HasSubstr;
+
+template <class Body>
+void over_grid(int least_micros_per_stage, Body&& body) {
+  for (BlockTimes times : {BlockTimes{1, 1, 1}, {2, 3, 1}, {1, 2, 2}, {3, 2, 1}, {5, 6, 4}}) {
+    for (int stages : {1, 2, 3, 4, 6}) {
+      for (int micros = std::max(1, least_micros_per_stage * stages); micros <= 13; ++micros) body(stages, micros, times);
+    }
+  }
+}
+
+TEST(Simulate, UnitMakespanOfGPipeAnd1F1B) {
+  over_grid(0, [](int stages, int micros, BlockTimes) {
+    Costs const unit = compute_only({1, 1, 0});
+    EXPECT_EQ(simulate(plan_gpipe(stages, micros), unit).makespan, 2 * (micros + stages - 1));
+    EXPECT_EQ(simulate(plan_1f1b(stages, micros), unit).makespan, 2 * (micros + stages - 1));
+    EXPECT_EQ(simulate(lowered(plan_1f1b(stages, micros), 1).schedule, unit).makespan, 2 * (micros + stages - 1))
+        << "messages that take no time change nothing";
+  });
+}
+
+TEST(Simulate, IdleTimeOfFlushSchedules) {
+  over_grid(0, [](int stages, int micros, BlockTimes t) {
+    double const idle = (stages - 1) * (t.forward + t.input + t.weight);
+    for (Schedule const& schedule : {plan_gpipe(stages, micros), plan_1f1b(stages, micros)}) {
+      EXPECT_EQ(simulate(schedule, compute_only(t)).barrier_idle, idle) << schedule.name << stages << ' ' << micros;
+    }
+  });
+}
+
+TEST(Simulate, IdleTimeOfSplitBackwardInItsDomain) {
+  over_grid(1, [](int stages, int micros, BlockTimes t) {
+    if (t.weight > std::min(t.forward, t.input)) return;
+    Timeline const timeline = simulate(plan_split(stages, micros), compute_only(t));
+    EXPECT_EQ(timeline.barrier_idle, (stages - 1) * (t.forward + t.input - t.weight)) << stages << ' ' << micros;
+    EXPECT_EQ(timeline.lane_idle, (stages - 1) * (t.forward + t.input - t.weight)) << stages << ' ' << micros;
+  });
+}
+
+TEST(Simulate, IdleTimeOfInterleaving) {
+  for (int chunks : {2, 3}) {
+    for (auto const& [stages, micros] : {std::pair{2, 4}, {2, 6}, {3, 6}, {4, 8}}) {
+      Timeline const timeline = simulate(plan_interleaved(stages, micros, chunks), compute_only({2, 3, 1}));
+      EXPECT_EQ(timeline.barrier_idle, (stages - 1) * 6) << "a chunk takes 1/v of a stage, and so does the idle time";
+    }
+  }
+}
+
+TEST(Simulate, AsynchronousPipelineHasNoIdleTimeInSteadyState) {
+  Schedule const schedule = plan_async(4, 1, Delay::stash);
+  Costs const unit = compute_only({1, 1, 0});
+  EXPECT_EQ(simulate(schedule, unit, 40).makespan - simulate(schedule, unit, 30).makespan, 10 * 2);
+}
+
+/// DDP with buckets of random sizes: communication of a bucket starts when it is complete and the one before it has ended.
+struct OverlappedRun {
+  Schedule schedule;
+  std::vector<BlockShape> blocks;
+  std::vector<double> backward_seconds;
+  double forward_seconds = 1;
+};
+
+OverlappedRun random_ddp(std::mt19937& random) {
+  std::uniform_int_distribution<int> count(1, 12), size(1, 1000);
+  OverlappedRun run;
+  run.blocks = chain(count(random));
+  for (auto& block : run.blocks) {
+    block.elements = {size(random)};
+    run.backward_seconds.push_back(size(random));
+  }
+  Schedule schedule = refine(plan_sequential("ddp", 1), run.blocks, {0, int(run.blocks.size())});
+  schedule = bucket(std::move(schedule), run.blocks, {.cap_bytes = 4 * size(random), .first_cap_bytes = 4 * size(random)});
+  run.schedule = lower(std::move(schedule), run.blocks, axes(Axis::data), Overlap::on);
+  return run;
+}
+
+TEST(Simulate, ExposedCommunicationOfDdpIsTheClosedForm) {
+  std::mt19937 random(7);
+  AlphaBeta const link{3, 16};
+  int const ranks = 4;
+  for (int trial = 0; trial < 200; ++trial) {
+    OverlappedRun const run = random_ddp(random);
+    Costs costs;
+    costs.action = [&](Action const& action, int) {
+      if (action.what == Do::forward) return run.forward_seconds;
+      return action.what == Do::backward ? run.backward_seconds[std::size_t(action.chunk.v)] : 0.0;
+    };
+    costs.transfer = [&](Posting const& posting, Schedule const& schedule) {
+      return link.all_reduce_seconds(4.0 * double(schedule.buckets[0][std::size_t(posting.bucket.v)].elements), ranks);
+    };
+    // end_k = max(ready_k, end_(k-1)) + alpha' + c b_k / beta, with alpha' = 2 (n-1) alpha and c = 2 (n-1) / n.
+    double ready = run.forward_seconds * double(run.blocks.size()), end = 0;
+    int block = int(run.blocks.size());
+    for (Bucket const& bucket : run.schedule.buckets[0]) {
+      for (std::size_t i = 0; i < bucket.segments.size(); ++i) ready += run.backward_seconds[std::size_t(--block)];
+      double const bytes = 4.0 * double(bucket.elements);
+      end = std::max(ready, end) + 2 * (ranks - 1) * link.alpha_seconds + 2.0 * (ranks - 1) / ranks * bytes / link.bytes_per_second;
+    }
+    Timeline const timeline = simulate(run.schedule, costs);
+    EXPECT_NEAR(timeline.exposed_transfer, end - ready, 1e-9 * end) << trial;
+    EXPECT_NEAR(timeline.makespan, end, 1e-9 * end) << trial;
+
+    costs.overlap = Overlap::off;
+    double all = 0;
+    for (Bucket const& bucket : run.schedule.buckets[0]) all += link.all_reduce_seconds(4.0 * double(bucket.elements), ranks);
+    EXPECT_NEAR(simulate(run.schedule, costs).exposed_transfer, all, 1e-9 * all) << "nothing is hidden without progress";
+  }
+}
+
+TEST(Simulate, SpansOfWaitsAddUpToTheExposedTime) {
+  auto const [schedule, blocks] = lowered(plan_1f1b(3, 4), 2);
+  Costs costs = compute_only({1, 1, 1});
+  costs.transfer = [](Posting const& posting, Schedule const&) { return posting.transfer == Transfer::collective ? 4.0 : 0.25; };
+  Timeline const timeline = simulate(schedule, costs);
+  std::vector<double> waited(3), clock(3);
+  for (Span const& span : timeline.spans) {
+    EXPECT_GE(span.begin, clock[std::size_t(span.lane)]) << "actions of a lane don't overlap";
+    EXPECT_GE(span.end, span.begin);
+    clock[std::size_t(span.lane)] = span.end;
+    if (span.action.what == Do::wait) waited[std::size_t(span.lane)] += span.end - span.begin;
+  }
+  EXPECT_DOUBLE_EQ(*std::max_element(waited.begin(), waited.end()), timeline.exposed_transfer);
+  EXPECT_GT(timeline.makespan, simulate(schedule, compute_only({1, 1, 1})).makespan);
+}
+
+TEST(Simulate, AMessageTakesItsTimeOnce) {
+  auto const [schedule, blocks] = lowered(plan_gpipe(2, 1), 1);
+  Costs costs = compute_only({1, 1, 0});
+  costs.transfer = [](Posting const& posting, Schedule const&) { return posting.transfer == Transfer::collective ? 0.0 : 10.0; };
+  EXPECT_EQ(simulate(schedule, costs).makespan, 4 + 2 * 10);
+}
+
+TEST(Simulate, LanesDecideTogether) {
+  auto const [schedule, blocks] = lowered(plan_gpipe(2, 1), 1);
+  Costs costs = compute_only({1, 1, 0});
+  costs.action = [compute = costs.action](Action const& action, int lane) {
+    return action.what == Do::decide ? (lane == 0 ? 0.0 : 5.0) : compute(action, lane);
+  };
+  EXPECT_EQ(simulate(schedule, costs).makespan, 4 + 5) << "lane 1 waits for lane 0's gradients before it decides";
+}
+
+TEST(Simulate, AScheduleThatIsStuckSaysSo) {
+  Schedule schedule = plan_gpipe(2, 1);
+  std::erase_if(schedule.lanes[0].body, [](Action const& action) { return action.what == Do::forward; });
+  try {
+    simulate(schedule, compute_only({1, 1, 0}));
+    FAIL();
+  } catch (BadSchedule const& problem) {
+    EXPECT_THAT(problem.what(), HasSubstr("lane 0, body action 0"));
+    EXPECT_THAT(problem.what(), HasSubstr("lane 1 needs what another lane never makes: forward chunk 1 micro 0"));
+  }
+}
+
+}  // namespace
+}  // namespace shardmark::test
