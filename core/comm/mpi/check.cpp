@@ -9,12 +9,12 @@
 
 namespace shardmark::mpi {
 
-void check(int code, std::source_location where) {
+void check(int code, char const* function) {
   if (code == MPI_SUCCESS) return;
   std::array<char, MPI_MAX_ERROR_STRING> text{};
   int length = 0;
   MPI_Error_string(code, text.data(), &length);
-  throw RankFailure(fmt::format("MPI failed in {}: {}", where.function_name(), std::string_view(text.data(), std::size_t(length))));
+  throw RankFailure(fmt::format("MPI failed in {}: {}", function, std::string_view(text.data(), std::size_t(length))));
 }
 
 }  // namespace shardmark::mpi

@@ -3,11 +3,9 @@
 
 #include <mpi.h>
 
-#include <source_location>
-
 namespace shardmark::mpi {
 
 /// @throws RankFailure with MPI's own text when `code` isn't MPI_SUCCESS. Communicators return errors (MPI_ERRORS_RETURN).
-void check(int code, std::source_location where = std::source_location::current());
+void check(int code, char const* function = __builtin_FUNCTION());
 
 }  // namespace shardmark::mpi

@@ -18,6 +18,9 @@ MpiCommunicator::MpiCommunicator(std::shared_ptr<Home> home, Handle group)
 MpiCommunicator::~MpiCommunicator() {
   for (Pending& pending : pending_) pending.transfers.drop();
   rounds_.drop();
+  if (!home_->aborted()) return;
+  messages_.keep_context();
+  collectives_.keep_context();
 }
 
 Request MpiCommunicator::post(Stream& producer, std::span<Message const> group) {

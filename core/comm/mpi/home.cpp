@@ -33,6 +33,7 @@ Home::Home(MPI_Comm world, MpiTuning const& tuning, std::shared_ptr<Engine> engi
 
 Home::~Home() {
   engine_->remove(*this);
+  if (aborted_) notices_.keep_context();
   if (receive_ == MPI_REQUEST_NULL) return;
   MPI_Cancel(&receive_);
   MPI_Wait(&receive_, MPI_STATUS_IGNORE);

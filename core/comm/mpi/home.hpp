@@ -25,6 +25,8 @@ class Handle {
   }
   static Handle duplicate(MPI_Comm comm);
   MPI_Comm get() const { return comm_; }
+  /// After abort(): messages may still be on their way, and must not meet a later communicator that is given the same context.
+  void keep_context() { comm_ = MPI_COMM_NULL; }
   int rank() const;
   int size() const;
 
