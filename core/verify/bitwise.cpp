@@ -1,0 +1,176 @@
+#include "verify/bitwise.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+
+#include "comm/fabric.hpp"
+
+namespace shardmark {
+namespace {
+
+struct Difference {
+  double elements = 0;
+  double first = -1;
+  double compared = 0;
+};
+
+Difference difference(std::byte const* a, std::byte const* b, std::int64_t elements, std::size_t element_bytes) {
+  Difference out;
+  out.compared = double(elements);
+  for (std::int64_t i = 0; i < elements; ++i) {
+    std::size_t const at = std::size_t(i) * element_bytes;
+    if (std::memcmp(a + at, b + at, element_bytes) == 0) continue;
+    if (out.elements == 0) out.first = double(i);
+    out.elements += 1;
+  }
+  return out;
+}
+
+/// The serial twin after all its steps; only rank 0 has one.
+class Twin {
+ public:
+  Twin(BitwiseParts const& parts, std::int64_t steps)
+      : self_(make_self()),
+        backend_(parts.backend(parts.dtype)),
+        beat_(parts.beat),
+        rig_(parts.twin, {.ops = *backend_, .world = *self_, .observer = nullptr, .hooks = {&beat_}}) {
+    rig_.program().advance(steps);
+    rig_.program().drain();
+  }
+  Program& program() { return rig_.program(); }
+
+ private:
+  std::unique_ptr<Communicator> self_;
+  std::unique_ptr<Backend> backend_;
+  BeatHook beat_;
+  Rig rig_;
+};
+
+struct Kind {
+  char const* prefix;
+  int order;  // behind the tensors of the first step
+  View (*of)(Program&, UnitId);
+};
+
+View state(Program& program, UnitId unit, Part part) { return program.store().flat(part, unit, program.store().latest(unit)); }
+
+constexpr std::array<Kind, 4> kinds = {{
+    {"last gradient of ", 0, [](Program& p, UnitId u) { return gradient_total(p, u); }},
+    {"final ", 1, [](Program& p, UnitId u) { return state(p, u, Part::master); }},
+    {"optimizer state 0 of ", 2, [](Program& p, UnitId u) { return state(p, u, Part::state0); }},
+    {"optimizer state 1 of ", 3, [](Program& p, UnitId u) { return state(p, u, Part::state1); }},
+}};
+
+class Comparer {
+ public:
+  Comparer(BitwiseParts const& parts, Candidate& candidate, Assembly& ranks)
+      : parts_(parts), program_(candidate.rig().program()), steps_(candidate.steps()), ranks_(ranks) {
+    if (ranks.rank() == 0) twin_ = std::make_unique<Twin>(parts, steps_);
+  }
+
+  std::vector<Check> run() {
+    history("loss of each step", [](WindowResult const& r) { return r.loss; });
+    history("gradient norm of each step", [](WindowResult const& r) { return r.norm; });
+    ModelSpec const& spec = program_.store().spec();
+    int const states = program_.parts().optimizer.states();
+    for (Kind const& kind : kinds) {
+      if (kind.order >= 2 && kind.order - 2 >= states) continue;
+      for (std::size_t u = 0; u < spec.units.size(); ++u) unit(kind, UnitId{std::int32_t(u)});
+    }
+    return conclude();
+  }
+
+ private:
+  void add(std::string tensor, std::string module, int order, std::int64_t elements, Difference found) {
+    Check check{.part = parts_.part, .tensor = std::move(tensor), .module = std::move(module), .kind = CheckKind::bitwise};
+    check.order = order;
+    check.elements = elements;
+    checks_.push_back(std::move(check));
+    found_.push_back(found);
+  }
+
+  template <class F>
+  void history(std::string tensor, F&& value) {
+    auto const values = [&](Program& program) {
+      std::vector<double> out;
+      for (WindowResult const& r : program.history()) out.push_back(value(r));
+      return out;
+    };
+    std::vector<double> const mine = values(program_);
+    std::vector<double> theirs = twin_ ? values(twin_->program()) : std::vector<double>(std::size_t(steps_));
+    ranks_.from_first(std::as_writable_bytes(std::span(theirs)));
+    int const forward_end = int(program_.parts().model.blocks.size());
+    auto const bytes = [](std::vector<double> const& v) { return reinterpret_cast<std::byte const*>(v.data()); };
+    add(std::move(tensor), program_.parts().model.blocks.back().name, forward_end, steps_,
+        difference(bytes(mine), bytes(theirs), steps_, sizeof(double)));
+  }
+
+  void unit(Kind const& kind, UnitId unit) {
+    ModelSpec const& spec = program_.store().spec();
+    std::size_t const element = width(accumulator(parts_.dtype));
+    std::vector<std::byte> expected(std::size_t(spec[unit].elements) * element);
+    if (twin_) std::memcpy(expected.data(), kind.of(twin_->program(), unit).data, expected.size());
+    ranks_.from_first(expected);
+    auto const& held = program_.store().held();
+    bool const here = std::find(held.begin(), held.end(), unit) != held.end();
+    for (ParamId id : spec[unit].params) {
+      ParamSpec const& p = spec[id];
+      int const gradient = parts_.catalogue.find(TensorKind::weight_gradient, id.v);
+      int const updated = parts_.catalogue.find(TensorKind::updated_weight, id.v);
+      int const order = kind.order == 0 ? parts_.catalogue[gradient].order : parts_.catalogue[updated].order + kind.order;
+      Difference found;
+      if (here) {
+        View const mine = part_of(kind.of(program_, unit), p);
+        found = difference(mine.data, expected.data() + std::size_t(p.offset) * element, p.elements(), element);
+      }
+      add(kind.prefix + p.name, parts_.catalogue[gradient].module, order, p.elements(), found);
+    }
+  }
+
+  std::vector<Check> conclude() {
+    std::vector<double> mine(found_.size() * 3);
+    for (std::size_t i = 0; i < found_.size(); ++i) {
+      mine[3 * i] = found_[i].elements;
+      mine[3 * i + 1] = found_[i].first;
+      mine[3 * i + 2] = found_[i].compared;
+    }
+    std::vector<double> const all = ranks_.gather(mine);
+    for (std::size_t i = 0; i < checks_.size(); ++i) {
+      Check& check = checks_[i];
+      double compared = 0;
+      for (int r = 0; r < ranks_.ranks(); ++r) {
+        double const* const at = &all[(std::size_t(r) * checks_.size() + i) * 3];
+        compared += at[2];
+        if (at[0] <= check.error) continue;
+        check.error = at[0];
+        check.index = std::int64_t(at[1]);
+        check.rank = r;
+      }
+      check.ratio = check.power = check.frobenius = std::numeric_limits<double>::quiet_NaN();
+      if (check.error > 0) check.verdict = Verdict::failed;
+      if (compared < double(check.elements)) {
+        check.verdict = Verdict::failed;
+        check.note = "no rank holds it";
+      }
+    }
+    return std::move(checks_);
+  }
+
+  BitwiseParts const& parts_;
+  Program& program_;
+  std::int64_t steps_;
+  Assembly& ranks_;
+  std::unique_ptr<Twin> twin_;
+  std::vector<Check> checks_;
+  std::vector<Difference> found_;
+};
+
+}  // namespace
+
+std::vector<Check> compare_bitwise(BitwiseParts const& parts, Candidate& candidate, Assembly& ranks) {
+  return Comparer(parts, candidate, ranks).run();
+}
+
+}  // namespace shardmark

@@ -1,0 +1,66 @@
+#include "verify/capture.hpp"
+
+#include <cstring>
+
+namespace shardmark {
+
+View gradient_total(Program& program, UnitId unit) {
+  int slot = program.store().spec()[unit].slots;
+  for (Segment s : program.store().gradients().order())
+    if (s.unit == unit) slot = std::min(slot, s.slot);
+  return program.store().gradients().total({unit, slot});
+}
+
+View part_of(View const& flat, ParamSpec const& param) { return slice(flat, 0, param.offset, param.offset + param.elements()); }
+
+void Capture::see(MicroId micro, std::string_view module, std::string_view kind, View const& view) {
+  if (micro.v >= micros_.count) return;
+  TensorKind const what = kind == "output" ? TensorKind::output : TensorKind::input_gradient;
+  int const tensor = catalogue_.find(what, catalogue_.block(module));
+  if (tensor < 0) return;
+  sink_.take({tensor, catalogue_.range_of(tensor, micros_.first + micro.v), view});
+}
+
+void Capture::before(Program& program, Action const& action, std::int64_t) {
+  if (makes_first_version(action, Do::decide)) gradients(program);
+  if (!makes_first_version(action, Do::update) || program.parts().optimizer.rule != Rule::sgd) return;
+  program.stream().synchronize();
+  View const weights = program.store().flat(Part::master, action.unit, Version{0});
+  old_.assign(weights.data, weights.data + weights.bytes());
+}
+
+void Capture::after(Program& program, Action const& action, std::int64_t) {
+  if (makes_first_version(action, Do::decide)) {
+    scalar(TensorKind::loss, program.last().loss);
+    scalar(TensorKind::norm, program.last().norm);
+  }
+  if (makes_first_version(action, Do::update) && !old_.empty()) updated(program, action.unit);
+}
+
+void Capture::gradients(Program& program) {
+  program.stream().synchronize();
+  ModelSpec const& spec = program.store().spec();
+  for (UnitId unit : program.store().held())
+    for (ParamId id : spec[unit].params) {
+      int const tensor = catalogue_.find(TensorKind::weight_gradient, id.v);
+      sink_.take({tensor, {0, spec[id].elements()}, part_of(gradient_total(program, unit), spec[id])});
+    }
+}
+
+void Capture::scalar(TensorKind kind, double value) {
+  std::int64_t const one = 1;
+  sink_.take({catalogue_.find(kind), {0, 1}, view_at(reinterpret_cast<std::byte*>(&value), nullptr, DType::f64, Shape{&one, 1})});
+}
+
+void Capture::updated(Program& program, UnitId unit) {
+  program.stream().synchronize();
+  ModelSpec const& spec = program.store().spec();
+  View const now = program.store().flat(Part::master, unit, Version{1});
+  View const old = view_at(old_.data(), nullptr, now.dtype, now.dims());
+  for (ParamId id : spec[unit].params) {
+    int const tensor = catalogue_.find(TensorKind::updated_weight, id.v);
+    sink_.take({tensor, {0, spec[id].elements()}, part_of(now, spec[id]), part_of(old, spec[id])});
+  }
+}
+
+}  // namespace shardmark

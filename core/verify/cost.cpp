@@ -1,0 +1,117 @@
+#include "verify/cost.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace shardmark {
+namespace {
+
+/// A number that this rank counted, and what it must be; |counted - expected| <= tolerance.
+struct Count {
+  std::string what;
+  double counted = 0, expected = 0, tolerance = 0;
+};
+
+constexpr std::int64_t warm_steps = 2;
+constexpr double memory_tolerance = 0.02;
+
+/// Gradient buckets that are reduced in one update, and their bytes.
+void reductions(Candidate& candidate, std::vector<Count>& out) {
+  Program& program = candidate.rig().program();
+  Schedule const& schedule = program.parts().schedule;
+  double buckets = 0, elements = 0;
+  if (schedule.reduced_over != 0)
+    for (Bucket const& bucket : schedule.buckets[std::size_t(program.parts().lane)]) {
+      buckets += 1;
+      elements += double(bucket.elements);
+    }
+  double const times = schedule.sum.inside == Inside::replicas ? schedule.micros_per_update() : 1;
+  double const steps = double(candidate.steps());
+  Traffic::Count posted;
+  for (auto const& [key, count] : candidate.traffic().collectives())
+    if (key.purpose == "gradients") {
+      posted.calls += count.calls;
+      posted.bytes += count.bytes;
+    }
+  double const bytes = double(width(accumulator(program.parts().model.dtype)));
+  out.push_back({"reductions posted per update", double(program.reductions_posted()) / steps, buckets * times});
+  out.push_back({"reductions on the wire per update", double(posted.calls) / steps, buckets * times});
+  out.push_back({"bytes reduced per update", double(posted.bytes) / steps, elements * bytes * times});
+}
+
+void memory(Candidate& candidate, Proof const& proof, int rank, std::vector<Count>& out) {
+  Program& program = candidate.rig().program();
+  LaneFacts const& facts = proof.lanes[std::size_t(program.parts().lane)];
+  out.push_back({"stashes kept at once", double(program.peak_stashes()), double(facts.peak_held)});
+  double const planned = double(dry_run(candidate.rig().job(), rank).peak_total);
+  out.push_back({"peak bytes", double(candidate.rig().ledger().peak_total()), planned, memory_tolerance * planned});
+  // After warm-up every step takes the same memory in the same order, so addresses repeat.
+  auto const& hashes = candidate.sequences();
+  if (candidate.steps() > warm_steps + 1) {
+    auto const others = std::count_if(hashes.begin() + warm_steps, hashes.end(), [&](std::uint64_t h) { return h != hashes.back(); });
+    out.push_back({"steps that take other memory", double(others), 0});
+  }
+  out.push_back({"requests outstanding", double(candidate.outstanding()), 0});
+}
+
+/// Replicas hold equal weights, bit for bit, at the end.
+Count replicas(Candidate& candidate, Assembly& ranks) {
+  Mesh& mesh = candidate.rig().mesh();
+  std::uint64_t const hash = candidate.rig().program().weights_hash();
+  double const place = mesh.coordinate(Axis::pipeline) * mesh.extent(Axis::tensor) + mesh.coordinate(Axis::tensor);
+  // Halves are exact in a double.
+  std::vector<double> const mine{place, double(hash >> 32), double(hash & 0xffffffffu)};
+  std::vector<double> const all = ranks.gather(mine);
+  double others = 0;
+  for (std::size_t r = 0; r < all.size(); r += 3)
+    if (all[r] == place && (all[r + 1] != mine[1] || all[r + 2] != mine[2])) others += 1;
+  return {"replicas with other weights", others, 0};
+}
+
+/// Every sample of the update on exactly one replica, once.
+Count samples(Candidate& candidate, Assembly& ranks) {
+  Mesh& mesh = candidate.rig().mesh();
+  bool const counts = mesh.coordinate(Axis::pipeline) == 0 && mesh.coordinate(Axis::tensor) == 0;
+  std::vector<double> times = candidate.samples().times();
+  if (!counts) std::fill(times.begin(), times.end(), 0.0);
+  ranks.sum(times);
+  double wrong = times.back();  // of other updates
+  for (std::size_t i = 0; i + 1 < times.size(); ++i) wrong += times[i] == 1 ? 0 : 1;
+  return {"samples not read exactly once", wrong, 0};
+}
+
+}  // namespace
+
+std::vector<Check> check_costs(std::string const& part, Candidate& candidate, Proof const& proof, Assembly& ranks) {
+  std::vector<Count> mine;
+  reductions(candidate, mine);
+  memory(candidate, proof, ranks.rank(), mine);
+  mine.push_back(replicas(candidate, ranks));
+  mine.push_back(samples(candidate, ranks));
+
+  std::vector<double> numbers;
+  for (Count const& c : mine) numbers.insert(numbers.end(), {c.counted, c.expected, c.tolerance});
+  std::vector<double> const all = ranks.gather(numbers);
+  std::vector<Check> out;
+  for (std::size_t i = 0; i < mine.size(); ++i) {
+    Check check{.part = part, .tensor = mine[i].what, .module = "cost", .kind = CheckKind::count};
+    check.frobenius = check.ratio = check.power = std::numeric_limits<double>::quiet_NaN();
+    check.elements = 1;
+    for (int r = 0; r < ranks.ranks(); ++r) {
+      double const* const at = &all[std::size_t(r) * numbers.size() + 3 * i];
+      double const error = std::abs(at[0] - at[1]);
+      if (check.rank >= 0 && error <= check.error) continue;
+      check.error = error;
+      check.bound = at[2];
+      check.rank = r;
+      check.note = fmt::format("{:.0f}, expected {:.0f}", at[0], at[1]);
+    }
+    if (!(check.error <= check.bound)) check.verdict = Verdict::failed;
+    out.push_back(std::move(check));
+  }
+  return out;
+}
+
+}  // namespace shardmark

@@ -1,0 +1,12 @@
+#pragma once
+// What a run cost, held against closed forms: a strategy that computes the right numbers in the wrong way fails here.
+
+#include "schedule/check.hpp"
+#include "verify/candidate.hpp"
+
+namespace shardmark {
+
+/// Collective. @param proof of the candidate's schedule
+std::vector<Check> check_costs(std::string const& part, Candidate& candidate, Proof const& proof, Assembly& ranks);
+
+}  // namespace shardmark

@@ -1,0 +1,43 @@
+#pragma once
+// The envelope: what every tensor of step 1 is in fp64, and how far rounding can move it (validation, "Bounds").
+//
+//   bound_i = 4 sqrt(h_i) u A_i + 4 e_T        u: unit roundoff of the accumulator
+//
+// A and h come from a run of the serial twin under the Absolute decorator, e_T from eight runs under the Perturbed one: the largest
+// deviation over all elements of the tensor. All runs perturb with u0 = 2^-30 and e_T is kept as deviation / u0. One envelope then
+// serves fp64 and fp32: a deviation is a sum of first-order terms, each proportional to u, plus terms of order u^2, and u0 is far
+// from both ends: its second-order terms are 1e-9 of the first, and fp64's own noise (2^-53) is 2^-23 of what is measured. Only
+// bf16, whose storage rounding is another u than its sums', needs runs of its own.
+
+#include "verify/assembly.hpp"
+#include "verify/capture.hpp"
+
+namespace shardmark {
+
+inline constexpr double envelope_roundoff = 0x1p-30;
+inline constexpr int envelope_runs = 8;
+
+struct TensorEnvelope {
+  std::vector<double> reference;
+  std::vector<float> spread;  // sqrt(h) A: three digits are enough, and at full size memory isn't
+  double deviation = 0;       // e_T / u
+  double largest = 0;         // max |reference|
+  double largest_spread = 0;
+
+  double bound(std::int64_t i, double roundoff) const { return 4 * roundoff * (double(spread[std::size_t(i)]) + deviation); }
+  double largest_bound(double roundoff) const { return 4 * roundoff * (largest_spread + deviation); }
+};
+using Envelope = std::vector<TensorEnvelope>;  // by tensor of the catalogue
+
+struct EnvelopeParts {
+  Job const& twin;  // serial, fp64
+  Catalogue const& catalogue;
+  std::function<std::unique_ptr<Backend>()> const& backend;
+  std::function<void()> const& beat;
+  double roundoff = envelope_roundoff;
+};
+
+/// Collective: every rank makes the reference, the perturbed runs are spread over the ranks.
+Envelope make_envelope(EnvelopeParts const& parts, Assembly& ranks);
+
+}  // namespace shardmark

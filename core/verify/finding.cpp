@@ -1,0 +1,100 @@
+#include "verify/finding.hpp"
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace shardmark {
+
+void Finding::compare(double candidate, double reference, double limit, std::int64_t at) {
+  double const e = std::abs(candidate - reference);
+  if (!(e <= error)) error = std::isnan(error) ? error : e;
+  squares += e * e;
+  cc += candidate * candidate;
+  cr += candidate * reference;
+  rr += reference * reference;
+  covered += 1;
+  // Not "e > limit": a NaN must fail.
+  double r = e <= limit ? (limit > 0 ? e / limit : 0.0) : e / limit;
+  if (std::isnan(r)) r = std::numeric_limits<double>::infinity();
+  if (r > 1) failing += 1;
+  if (index >= 0 && r <= ratio) return;
+  ratio = r;
+  bound = limit;
+  index = double(at);
+}
+
+namespace {
+
+using Fields = std::array<double, finding_fields>;
+
+Finding finding_at(std::vector<double> const& all, std::size_t at) {
+  Finding out;
+  std::memcpy(static_cast<void*>(&out), &all[at * finding_fields], sizeof(Finding));
+  return out;
+}
+
+/// The whole tensor, each element equally often: an element that nobody compared can't have been right.
+bool complete(double covered, std::int64_t elements) {
+  if (elements == 0) return covered == 0;
+  return covered > 0 && std::fmod(covered, double(elements)) == 0;
+}
+
+void judge(Check& check, double covered, double misfits) {
+  if (misfits > 0 || !complete(covered, check.elements)) {
+    check.verdict = Verdict::failed;
+    check.note = misfits > 0 ? "another shape than the reference" : "not all of it was made";
+  } else if (!(check.ratio <= 1)) {
+    check.verdict = Verdict::failed;
+    if (!std::isfinite(check.error)) check.note = "not finite";
+  } else if (check.kind == CheckKind::bounded && !(check.power >= least_power)) {
+    check.verdict = Verdict::unverified;
+    check.note = check.elements == 0 ? "no elements" : "could not have failed";
+  }
+}
+
+}  // namespace
+
+std::vector<Check> conclude(Comparison const& comparison, Assembly& ranks) {
+  std::size_t const tensors = comparison.findings.size();
+  std::vector<double> mine(tensors * finding_fields);
+  std::memcpy(mine.data(), comparison.findings.data(), mine.size() * sizeof(double));
+  std::vector<double> const all = ranks.gather(mine);
+
+  std::vector<Check> out;
+  for (std::size_t t = 0; t < tensors; ++t) {
+    TensorInfo const& info = comparison.catalogue[int(t)];
+    Finding worst;
+    double covered = 0, misfits = 0, squares = 0, most = 0;
+    int worst_rank = 0;
+    for (int r = 0; r < ranks.ranks(); ++r) {
+      Finding const f = finding_at(all, std::size_t(r) * tensors + t);
+      covered += f.covered;
+      misfits += f.misfit;
+      squares = std::max(squares, f.squares);
+      if (!(f.error <= most)) most = std::isnan(most) ? most : f.error;
+      if (worst.index >= 0 && !(f.ratio > worst.ratio)) continue;
+      if (f.index < 0) continue;
+      worst = f;
+      worst_rank = r;
+    }
+    double const largest = comparison.largest[t], limit = comparison.largest_bound[t];
+    Check check{.part = comparison.part, .tensor = info.name, .module = info.module};
+    check.kind = info.null_gradient ? CheckKind::null_gradient : CheckKind::bounded;
+    check.error = most;
+    check.frobenius = std::sqrt(squares);
+    check.bound = worst.bound;
+    check.ratio = worst.ratio;
+    check.power = limit > 0 ? largest / limit : 0;
+    check.elements = info.elements;
+    check.index = std::int64_t(worst.index);
+    check.rank = worst.index >= 0 ? worst_rank : -1;
+    check.order = info.order;
+    judge(check, covered, misfits);
+    if (check.verdict == Verdict::failed && check.note.empty()) check.note = fingerprint(worst, check.power, comparison.counts, worst_rank);
+    out.push_back(std::move(check));
+  }
+  return out;
+}
+
+}  // namespace shardmark

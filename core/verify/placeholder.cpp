@@ -1,1 +1,0 @@
-// Replaced when this folder's first source arrives.
