@@ -241,7 +241,9 @@ MicroBatch Program::upload(HostBatch const& host, MicroId id) {
     std::vector<std::int64_t> const& s = sample;
     std::array<std::int64_t, 4> shape{host.rows};
     std::copy(s.begin(), s.end(), shape.begin() + 1);
-    Tensor to = parts_.arena.make(dtype, Shape{shape.data(), s.size() + 1}, Book::data, *data_);
+    // Vectors are stored as fp32; the model computes in its own type.
+    DType const used = unit_roundoff(dtype) > 0 ? parts_.model.dtype : dtype;
+    Tensor to = parts_.arena.make(used, Shape{shape.data(), s.size() + 1}, Book::data, *data_);
     View const source = view_at(const_cast<std::byte*>(from.data()), nullptr, dtype, Shape{shape.data(), s.size() + 1});
     parts_.ops.run(*data_, Copy{source, to.view});
     return to;
