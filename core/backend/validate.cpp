@@ -29,11 +29,11 @@ class Check {
 
   void that(bool good, std::string_view problem) const {
     if (!good) [[unlikely]]
-      fail_check("precondition", fmt::format("{}: {}", op_, problem), std::source_location::current());
+      fail_check("precondition", fmt::format("{}: {}", op_, problem), {__builtin_FILE(), __builtin_LINE()});
   }
   void view(bool good, std::string_view what, View const& v, std::string_view problem) const {
     if (!good) [[unlikely]]
-      fail_check("precondition", fmt::format("{}: {} {} {}", op_, what, to_string(v), problem), std::source_location::current());
+      fail_check("precondition", fmt::format("{}: {} {} {}", op_, what, to_string(v), problem), {__builtin_FILE(), __builtin_LINE()});
   }
 
   /// Present, of this type, and the last dimension dense.

@@ -16,11 +16,11 @@ not_built::not_built(std::string_view what, std::string_view remedy)
 
 void fail_input(Refusal const& refusal) { throw BadRequest(refusal); }
 
-void fail_check(char const* kind, std::string_view message, std::source_location where) {
-  std::string_view file = where.file_name();
+void fail_check(char const* kind, std::string_view message, CheckSite where) {
+  std::string_view file = where.file;
   if (auto slash = file.rfind('/'); slash != std::string_view::npos) file.remove_prefix(slash + 1);
   throw Error(Exit::rank_failed,
-              fmt::format("{} failed at {}:{}: {} (a bug in shardmark; please report it)", kind, file, where.line(), message));
+              fmt::format("{} failed at {}:{}: {} (a bug in shardmark; please report it)", kind, file, where.line, message));
 }
 
 }  // namespace shardmark

@@ -6,10 +6,10 @@
 //   ensure         a postcondition                       -> exit 3, a bug here
 // A rank that fails ends the job; nothing between two collectives catches and carries on.
 
-#include <source_location>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 namespace shardmark {
 
@@ -51,23 +51,40 @@ class RankFailure : public Error {
   explicit RankFailure(std::string const& message) : Error(Exit::rank_failed, message) {}
 };
 
+/// Where a check stands: a default argument, so that it names the caller.
+struct CheckSite {
+  char const* file;
+  int line;
+};
+
 [[noreturn]] void fail_input(Refusal const& refusal);
-[[noreturn]] void fail_check(char const* kind, std::string_view message, std::source_location where);
+[[noreturn]] void fail_check(char const* kind, std::string_view message, CheckSite where);
 
 inline void require_input(bool good, Refusal const& refusal) {
   if (!good) fail_input(refusal);
 }
-inline void expect(bool good, std::string_view message, std::source_location where = std::source_location::current()) {
-  if (!good) [[unlikely]]
-    fail_check("precondition", message, where);
+
+// A message is text, or a function that makes it when the check fails: checks in a step build nothing.
+template <class Message>
+void check_that(bool good, char const* kind, Message const& message, CheckSite where) {
+  if (good) [[likely]]
+    return;
+  if constexpr (std::is_invocable_v<Message const&>)
+    fail_check(kind, message(), where);
+  else
+    fail_check(kind, message, where);
 }
-inline void invariant(bool good, std::string_view message, std::source_location where = std::source_location::current()) {
-  if (!good) [[unlikely]]
-    fail_check("internal check", message, where);
+template <class Message>
+void expect(bool good, Message const& message, char const* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  check_that(good, "precondition", message, {file, line});
 }
-inline void ensure(bool good, std::string_view message, std::source_location where = std::source_location::current()) {
-  if (!good) [[unlikely]]
-    fail_check("postcondition", message, where);
+template <class Message>
+void invariant(bool good, Message const& message, char const* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  check_that(good, "internal check", message, {file, line});
+}
+template <class Message>
+void ensure(bool good, Message const& message, char const* file = __builtin_FILE(), int line = __builtin_LINE()) {
+  check_that(good, "postcondition", message, {file, line});
 }
 
 }  // namespace shardmark
