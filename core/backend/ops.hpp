@@ -68,6 +68,7 @@ struct Gelu {
 struct GeluInput {
   View x, dy, dx;
 };
+/// y = max(x, 0); y may be x.
 struct Relu {
   View x, y;
 };

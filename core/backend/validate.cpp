@@ -75,7 +75,7 @@ bool may_alias(Op const& op, View const& in, View const& out) {
   if (auto const* o = std::get_if<CrossEntropy>(&op)) return &in == &o->logits;
   if (auto const* o = std::get_if<SgdUpdate>(&op)) return &in == &o->weight && &out == &o->out;
   if (auto const* o = std::get_if<AdamWUpdate>(&op)) return &in == &o->weight && &out == &o->out;
-  return std::holds_alternative<SumTree>(op) || std::holds_alternative<Dropout>(op);
+  return std::holds_alternative<SumTree>(op) || std::holds_alternative<Dropout>(op) || std::holds_alternative<Relu>(op);
 }
 
 void check_overlaps(Op const& op, Check const& check) {

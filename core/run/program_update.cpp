@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/mutant.hpp"
 #include "run/program.hpp"
@@ -110,7 +111,7 @@ void Program::conclude_window() {
     last_.loss = at(Scalar::loss);
     last_.norm = at(Scalar::norm);
     last_.rate = at(Scalar::learning_rate);
-    last_.counted = std::int64_t(at(Scalar::counted));
+    last_.counted = std::llround(at(Scalar::counted));  // exact, but for runs that are perturbed on purpose
     last_.skipped = at(Scalar::skip) != 0;
     last_.stop = totals_.view.as<double>()[4] != 0;
     std::int64_t const expected = window_counted_[std::size_t(window_) % window_counted_.size()];

@@ -110,10 +110,13 @@ Candidate::Candidate(CandidateParts parts)
   for (auto const& fault : parts_.faults) hooks.push_back(fault.get());
   for (Hook* hook : std::initializer_list<Hook*>{&capture_, &partial_, &own_, &samples_, &beat_}) hooks.push_back(hook);
   rig_ = std::make_unique<Rig>(parts_.job, RigParts{.ops = parts_.ops, .world = *world_, .observer = &capture_, .hooks = std::move(hooks)});
+  Sampler const sampler = parts_.job.sampler();
+  std::vector<std::int64_t> ids(std::size_t(parts_.job.global_batch));
   for (std::int64_t step = 0; step < parts_.steps; ++step) {
     rig_->arena().restart_hash();
     rig_->program().advance(1);
-    sequences_.push_back(rig_->arena().sequence_hash());
+    // The last update of an epoch may be short: it rightly takes other memory.
+    if (sampler.samples_of(step, ids).size() == ids.size()) sequences_.push_back(rig_->arena().sequence_hash());
   }
   rig_->program().drain();
 }

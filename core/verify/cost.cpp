@@ -49,7 +49,7 @@ void memory(Candidate& candidate, Proof const& proof, int rank, std::vector<Coun
   out.push_back({"peak bytes", double(candidate.rig().ledger().peak_total()), planned, memory_tolerance * planned});
   // After warm-up every step takes the same memory in the same order, so addresses repeat.
   auto const& hashes = candidate.sequences();
-  if (candidate.steps() > warm_steps + 1) {
+  if (std::int64_t(hashes.size()) > warm_steps + 1) {
     auto const others = std::count_if(hashes.begin() + warm_steps, hashes.end(), [&](std::uint64_t h) { return h != hashes.back(); });
     out.push_back({"steps that take other memory", double(others), 0});
   }
