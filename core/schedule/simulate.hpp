@@ -40,6 +40,9 @@ struct Timeline {
   double exposed_transfer = 0;  // max over lanes of time spent in `wait`
 };
 
+/// Messages and collectives start when all their ends are posted, without buffering; those of one channel, and collectives of one
+/// communicator, run one after another; `decide` is a barrier over synchronous lanes. A schedule that isn't lowered moves its data
+/// at once and for free.
 /// @throws BadSchedule when it doesn't end.
 Timeline simulate(Schedule const& schedule, Costs const& costs, int windows = 1);
 
