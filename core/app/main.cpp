@@ -22,7 +22,7 @@ std::string host_name() { return read_host_info().hostname; }
 
 /// This process's rank by the launcher's environment, before MPI starts.
 int launcher_rank() {
-  for (char const* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
+  for (char const* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"})
     if (char const* text = std::getenv(name)) return std::atoi(text);
   return 0;
 }
