@@ -9,7 +9,7 @@ namespace shardmark {
 namespace {
 
 constexpr std::size_t quiet_rows = 10;
-constexpr std::size_t tensor_width = 34, table_width = 100;
+constexpr std::size_t tensor_width = 31, table_width = 100;
 
 bool measured(Check const& c) { return c.kind == CheckKind::bounded || c.kind == CheckKind::null_gradient; }
 
@@ -33,9 +33,9 @@ std::string row(Check const& c) {
   std::string const error = measured(c) ? number(c.error, "{:.1e}") : number(c.error, "{:.0f}");
   std::string const bound = measured(c) ? number(c.bound, "{:.1e}") : c.kind == CheckKind::count ? number(c.bound, "{:.0f}") : "0";
   std::string const where = c.index >= 0 ? fmt::format("{}@{}", c.index, c.rank) : c.rank >= 0 ? fmt::format("@{}", c.rank) : "-";
-  std::string line = fmt::format(" {:<12} {:<34} {:>7} {:>7} {:>7} {:>6} {:>9}  ", c.part, fit(c.tensor, tensor_width), error, bound,
-                                 measured(c) ? number(c.ratio, "{:.2g}") : "-", power ? number(c.power, "{:.0e}") : "-", where);
-  return fit(line, table_width - 10) + short_verdict(c) + "\n";
+  std::string const line = fmt::format(" {:<12} {:<31} {:>7} {:>7} {:>7} {:>6} {:>12}  ", c.part, fit(c.tensor, tensor_width), error, bound,
+                                       measured(c) ? number(c.ratio, "{:.2g}") : "-", power ? number(c.power, "{:.0e}") : "-", where);
+  return line + short_verdict(c) + "\n";
 }
 
 std::string note(Check const& c) {
@@ -47,7 +47,7 @@ std::string note(Check const& c) {
 std::string table(Verification const& r, Rows rows) {
   std::string out = fmt::format("verify {}  {}  {} rank{}  candidate {}, reference {} fp64\n", r.strategy, name(r.dtype), r.ranks,
                                 r.ranks == 1 ? "" : "s", r.candidate_backend, r.reference_backend);
-  out += fmt::format(" {:<12} {:<34} {:>7} {:>7} {:>7} {:>6} {:>9}  {}\n", "part", "tensor", "error", "bound", "ratio", "power",
+  out += fmt::format(" {:<12} {:<31} {:>7} {:>7} {:>7} {:>6} {:>12}  {}\n", "part", "tensor", "error", "bound", "ratio", "power",
                      "index@rank", "verdict");
   std::vector<Check const*> good, bad;
   for (Check const& c : r.checks) (c.verdict == Verdict::verified ? good : bad).push_back(&c);
