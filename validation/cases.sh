@@ -4,7 +4,7 @@ set -u
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
 
 # Ids in test names (case_07 is 7) and in the first column of the table.
-tested=$(grep -rhoE --include='*.cpp' --include='*.sh' --include='*.py' --exclude=cases.sh 'case_[0-9]+' . | sed -E 's/case_0*//' | sort -nu)
+tested=$(grep -rhoE --include='*.cpp' --include='*.sh' --include='*.py' --include=CMakeLists.txt --exclude=cases.sh 'case_[0-9]+' . | sed -E 's/case_0*//' | sort -nu)
 listed=$(sed -n '/^| id /,$p' README.md | sed -nE 's/^\| ([0-9]+) \|.*/\1/p' | sort -nu)
 
 without_test=$(comm -13 <(sort <<<"$tested") <(sort <<<"$listed") | sort -n | paste -sd ' ')
