@@ -22,9 +22,8 @@ void print_run(RankContext const& context, BenchRun const& run, record::Record c
   record::Result const& r = *record.result;
   auto const& step = r.step_seconds;
   fmt::print("{}\n", describe_run(o, o.program + " bench", run.job.model->spec, run.job.replicas));
-  fmt::print("{} rank{}   comm {}   backend {} ({})   seed {}   {} warm-up + {} timed steps\n\n", context.world.size(),
-             context.world.size() == 1 ? "" : "s", context.world.name(), name(o.backend), record.software.isa_used, o.seed, o.warmup,
-             run.measured.step_seconds.size());
+  fmt::print("{}   comm {}   backend {} ({})   seed {}   {} warm-up + {} timed steps\n\n", count_of(context.world.size(), "rank"),
+             context.world.name(), name(o.backend), record.software.isa_used, o.seed, o.warmup, run.measured.step_seconds.size());
   print_row(fmt::format("{}s/s", term_name(o)), fmt::format("{:.1f}", r.tokens_per_second.value_or(0)),
             fmt::format("{:.1f} a rank", r.tps.value_or(0)));
   std::string interval = step.ci95 ? fmt::format("95 % of the median in [{:.2f}, {:.2f}]", step.ci95->low * 1e3, step.ci95->high * 1e3)

@@ -38,6 +38,7 @@ struct BenchRun {
   std::array<std::int64_t, books> peak_by_book{};
   bool replicas_equal = true;
   std::optional<Evaluated> evaluated;
+  std::optional<record::PhasesSeconds> phases;  // of a few updates traced after the timed ones
   bool nonfinite() const;
 };
 /// Times `options` on the world. Collective. `progress` prints on rank 0.

@@ -154,7 +154,8 @@ record::Result describe_result(RankContext const& context, BenchRun const& run, 
   double const step = r.step_seconds.median.value_or(0);
   r.gemm_fraction.gemm_flops_per_second = run.probe.matmul_flops_per_second;
   if (step > 0) r.gemm_fraction.value = matmul / step / run.probe.matmul_flops_per_second;
-  r.phases_seconds = Measured<record::PhasesSeconds>::missing("no traced run was made");
+  r.phases_seconds = run.phases ? Measured<record::PhasesSeconds>(*run.phases)
+                                : Measured<record::PhasesSeconds>::missing("the run was stopped before its traced updates");
   r.comm = describe_comm(context, run);
   r.bubble_fraction = {run.formula.bubble_fraction, run.formula.bubble_fraction};
   r.memory_bytes = describe_memory(run, exchange);
@@ -213,7 +214,6 @@ record::Record start_record(RankContext const& context, Job const& job) {
   r.method.warmup_steps = o.warmup;
   r.method.timed_steps = o.steps;
   r.system = record::describe_system(read_host_info());
-  r.system.threads_per_rank = o.threads_per_rank;
   if (launched_by_mpi()) r.software.mpi = record::Mpi{MpiSession::library_version(), MpiSession::header_version()};
   r.software.onednn = onednn_version();
   r.software.isa_used = build_backend(o, Determinism::fastest)->instruction_set();

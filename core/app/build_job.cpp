@@ -22,7 +22,6 @@ std::int64_t synthetic_samples(Options const& options, int replicas, Purpose_of_
 SumOrder sum_order(Options const& options) {
   SumOrder sum;
   sum.micros = options.deterministic ? Fold::tree : Fold::loop;
-  sum.inside = options.replicas_first ? Inside::replicas : Inside::micros;
   return sum;
 }
 

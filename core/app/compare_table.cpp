@@ -37,9 +37,10 @@ std::string compare_table(Comparison const& c, Options const& o, ModelSpec const
     return fmt::format(" {} {}\n", text, std::string(96 - std::min<std::size_t>(text.size(), 90), '-'));
   };
   std::string out = fmt::format("shardmark compare   {}\n", describe_run(o, "", spec, 1));
-  out += fmt::format("{} ranks   comm {}   link real   trace off   seed {}   optimizer {}\n", ranks, comm, o.seed, name(o.optimizer));
-  out += fmt::format("{} rounds, strategies in random order, {} + {} steps each   elapsed {:.0f} s, of which verify {:.0f} s\n\n", c.rounds,
-                     o.warmup, o.steps, c.seconds, c.verify_seconds);
+  out += fmt::format("{}   comm {}   link real   trace off   seed {}   optimizer {}\n", count_of(ranks, "rank"), comm, o.seed,
+                     name(o.optimizer));
+  out += fmt::format("{}, strategies in random order, {} + {} steps each   elapsed {:.0f} s, of which verify {:.0f} s\n\n",
+                     count_of(c.rounds, "round"), o.warmup, o.steps, c.seconds, c.verify_seconds);
   out +=
       fmt::format(" {:<22} {:>2} {:>8} {:>4} {:>5} {:>7} {:>5} {:>6} {:>5} {:>5} {:>7} {}\n", "strategy", "R",
                   o.model == ModelKind::gpt ? "tok/s" : "smp/s", "+-%", "x ser", "step", "err", "peak", "err", "expos", "sent", "verdict");

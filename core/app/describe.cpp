@@ -23,6 +23,8 @@ std::int64_t terms_per_update(Options const& o, int replicas) {
 
 std::string_view term_name(Options const& o) { return o.model == ModelKind::gpt ? "token" : "sample"; }
 
+std::string count_of(std::int64_t n, std::string_view noun) { return fmt::format("{} {}{}", n, noun, n == 1 ? "" : "s"); }
+
 double to_mib(std::int64_t bytes) { return double(bytes) / (1 << 20); }
 
 std::int64_t embedding_parameters(ModelSpec const& spec) {

@@ -15,7 +15,10 @@ std::string describe_run(Options const& options, std::string const& what, ModelS
 /// Loss terms of one full update: tokens, or samples.
 std::int64_t terms_per_update(Options const& options, int replicas);
 std::string_view term_name(Options const& options);  // "token" or "sample"
+/// "1 rank", "4 ranks"
+std::string count_of(std::int64_t n, std::string_view noun);
 double to_mib(std::int64_t bytes);
+/// Of token and position tables, which do no matrix work.
 std::int64_t embedding_parameters(ModelSpec const& spec);
 
 }  // namespace shardmark

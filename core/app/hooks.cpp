@@ -40,24 +40,53 @@ char const* literal(Do what) { return name(what).data(); }
 
 }  // namespace
 
-void StatusHook::before(Program& program, Action const& action, std::int64_t window) {
-  // "backward h.3 micro 5", built without allocating.
-  std::array<char, 80> text;
-  auto const& blocks = program.parts().model.blocks;
-  std::size_t length = 0;
-  if (action.chunk.valid() && std::size_t(action.chunk.v) < blocks.size())
-    length = std::size_t(fmt::format_to_n(text.data(), text.size(), "{} {} micro {}", name(action.what),
-                                          blocks[std::size_t(action.chunk.v)].name, action.micro.v)
-                             .size);
-  else
-    length = std::size_t(fmt::format_to_n(text.data(), text.size(), "{} {}", name(action.what), action.token.v).size);
-  RankState const state = action.what == Do::wait || action.what == Do::decide ? RankState::waiting : RankState::working;
-  board_.set(window + 1, state, {text.data(), std::min(length, text.size())});
+namespace {
+
+/// Text of fixed size, so that the board costs no allocation.
+class Line {
+ public:
+  template <class... Args>
+  void add(fmt::format_string<Args...> format, Args&&... args) {
+    auto const end = fmt::format_to_n(text_.data() + length_, text_.size() - length_, format, std::forward<Args>(args)...);
+    length_ = std::min(text_.size(), length_ + end.size);
+  }
+  std::string_view view() const { return {text_.data(), length_}; }
+
+ private:
+  std::array<char, 80> text_{};
+  std::size_t length_ = 0;
+};
+
+/// What a token stands for: "all_reduce bucket 1", "send h.2 micro 3 to lane 1".
+void describe_token(Line& line, Program& program, Token token) {
+  Schedule const& schedule = program.parts().schedule;
+  for (Posting const& p : postings_of(schedule.lanes[std::size_t(program.parts().lane)], token)) {
+    if (p.transfer == Transfer::collective)
+      line.add(" {} bucket {}", name(p.what), p.bucket.v);
+    else
+      line.add(" {} {} micro {} lane {}", p.transfer == Transfer::send ? "send" : "receive", p.edge.v, p.micro.v, p.peer);
+  }
 }
 
-void TraceHook::before(Program&, Action const&, std::int64_t) { begin_ns_ = now_ns(); }
+}  // namespace
+
+void StatusHook::before(Program& program, Action const& action, std::int64_t window) {
+  Model const& model = program.parts().model;
+  Line line;
+  line.add("{}", name(action.what));
+  if (action.chunk.valid()) line.add(" {} micro {}", model.blocks[std::size_t(action.chunk.v)].name, action.micro.v);
+  if (action.unit.valid()) line.add(" {}", model.spec[action.unit].name);
+  if (action.token.valid()) describe_token(line, program, action.token);
+  RankState const state = action.what == Do::wait || action.what == Do::decide ? RankState::waiting : RankState::working;
+  board_.set(window + 1, state, line.view());
+}
+
+void TraceHook::before(Program&, Action const&, std::int64_t) {
+  if (recording_) begin_ns_ = now_ns();
+}
 
 void TraceHook::after(Program&, Action const& action, std::int64_t) {
+  if (!recording_) return;
   trace_.add({literal(action.what), phase_of(action.what), action.chunk.v, action.micro.v, begin_ns_, now_ns()});
 }
 

@@ -22,15 +22,18 @@ class StatusHook final : public Hook {
   StatusBoard& board_;
 };
 
-/// A span per action. Off in timed steps (results.md, rule 4).
+/// A span per action while it records; silent in timed steps (docs/method.md).
 class TraceHook final : public Hook {
  public:
-  explicit TraceHook(Trace& trace) : trace_(trace) {}
+  explicit TraceHook(std::size_t capacity) : trace_(capacity) {}
+  void record(bool on) { recording_ = on; }
+  Trace const& trace() const { return trace_; }
   void before(Program& program, Action const& action, std::int64_t window) override;
   void after(Program& program, Action const& action, std::int64_t window) override;
 
  private:
-  Trace& trace_;
+  Trace trace_;
+  bool recording_ = false;
   std::int64_t begin_ns_ = 0;
 };
 

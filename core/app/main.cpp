@@ -166,7 +166,11 @@ int run_strategy(Strategy const& strategy, int argc, char** argv) {
     }
     Options const& options = *parsed.options;
     if (options.command == Command::plan) return int(run_plan(options, strategy, std::max(1, options.ranks)));
-    return run_ranks(options, argc, argv, options.command == Command::verify ? run_verify : run_bench, strategy);
+    return run_ranks(options, argc, argv,
+                     options.dry_run                      ? run_dry
+                     : options.command == Command::verify ? run_verify
+                                                          : run_bench,
+                     strategy);
   } catch (Error const& error) {
     return report_before_start(error);
   }

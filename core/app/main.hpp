@@ -22,6 +22,8 @@ struct RankContext {
 Exit run_plan(Options const& options, Strategy const& strategy, int ranks);
 Exit run_verify(RankContext const& context);
 Exit run_bench(RankContext const& context);
+/// --dry-run: every default expanded, where the ranks are, what they need; no work.
+Exit run_dry(RankContext const& context);
 
 /// Starts `ranks` as the options say and runs `body` on each; turns exceptions into one message and the documented exit code.
 int run_ranks(Options const& options, int& argc, char**& argv, Exit (*body)(RankContext const&), Strategy const& strategy);

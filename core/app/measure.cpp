@@ -54,7 +54,6 @@ Measurement measure(Rig& rig, Communicator& world, std::int64_t warmup, std::int
   HostExchange exchange(world, (std::size_t(steps) * std::size_t(world.size() + 2) * 2 + (1 << 18)) * sizeof(double));
   program.reserve_history(std::size_t(warmup + steps));
   Measurement out;
-  out.warmup = warmup;
   PssPeak pss;
   std::vector<double> mine;
   mine.reserve(std::size_t(std::min<std::int64_t>(steps, 1 << 20)));

@@ -10,7 +10,6 @@
 namespace shardmark {
 
 struct Measurement {
-  std::int64_t warmup = 0;
   double loop_seconds = 0;                   // largest over ranks
   std::vector<double> step_seconds;          // largest over ranks, of each timed update
   std::vector<std::vector<double>> by_rank;  // [rank][update]
@@ -22,7 +21,6 @@ struct Measurement {
   bool same_sequence = true;                 // the arena's calls were the same in every timed update, on all ranks
   bool stopped = false;                      // a signal asked for an early end
   std::int64_t counted = 0;                  // loss terms (tokens or samples) processed in the timed loop
-  std::int64_t samples = 0;
   Measured<std::int64_t> pss_peak;
 };
 

@@ -8,7 +8,6 @@
 
 #include "app/choices.hpp"
 #include "app/nearest.hpp"
-#include "base/mutant.hpp"
 
 namespace shardmark {
 namespace {
@@ -115,16 +114,6 @@ Binding communicator() {
           choice(&Options::comm).read};
 }
 
-Binding reduce_order() {
-  return {Takes::text,
-          [](Options& options, OptionValue const& value, std::string const& origin) {
-            auto const& word = std::get<std::string>(value);
-            if (word != "ranks-last" && word != "ranks-first") refuse_choice(word, false, "ranks-last, ranks-first", origin);
-            options.replicas_first = word == "ranks-first";
-          },
-          [](Options const& options) { return OptionValue(std::string(options.replicas_first ? "ranks-first" : "ranks-last")); }};
-}
-
 Binding injected_fault() {
   return {Takes::text,
           [](Options& options, OptionValue const& value, std::string const& origin) {
@@ -212,8 +201,6 @@ std::vector<OptionEntry> make_table() {
   add("dtype", "fp64|fp32", choice(&Options::dtype), "type of weights and activations [fp32]");
   add("backend", "reference|cpu", choice(&Options::backend), "naive loops, or oneDNN with an own deterministic matmul [cpu]");
   add("deterministic", "", flag(&Options::deterministic), "one fixed tree for every sum [on in verify, else off]");
-  add("reduce-order", "ranks-last|ranks-first", reduce_order(), "whether micro-batches or ranks are summed inside [ranks-last]");
-  add("threads-per-rank", "T", whole(&Options::threads_per_rank, 1, limits::threads), "threads of one rank's operations [1]");
 
   group = "Ranks and communication";
   add("comm", "mpi|peer", communicator(), "transport: the MPI library, or own shared memory [mpi]");
@@ -230,7 +217,6 @@ std::vector<OptionEntry> make_table() {
   add("inject", "FAULT", injected_fault(),
       "a fault on purpose: bitflip:rank=3,tensor=NAME,step=1; also nan, kill, stop, delay (seconds=), drop-reduction", work);
   add("verify", "", flag(&Options::verify_in_bench), "don't prove the result; the record says UNVERIFIED [off]", bench_alone);
-  if (mutants_built) add("mutant", "NAME", words(&Options::mutant), "a fault that only test builds contain", work);
 
   group = "Output";
   add("dry-run", "", flag(&Options::dry_run), "print every option and where ranks would run; no work [off]");
@@ -281,7 +267,9 @@ bool is_of_later_version(std::string_view name) {
                                                "resume",
                                                "link",
                                                "expect",
-                                               "memory-timeline"};
+                                               "memory-timeline",
+                                               "reduce-order",
+                                               "threads-per-rank"};
   for (std::string_view known : names)
     if (known == name) return true;
   return false;

@@ -21,7 +21,6 @@ inline constexpr std::int64_t vocabulary = 1 << 24;
 inline constexpr std::int64_t batch = 1 << 24;
 inline constexpr std::int64_t micros = 1 << 20;
 inline constexpr std::int64_t steps = 1'000'000'000;
-inline constexpr std::int64_t threads = 1024;
 inline constexpr std::int64_t ranks = 1 << 20;
 inline constexpr std::int64_t thread_ranks = 256;
 inline constexpr std::int64_t rounds = 1000;

@@ -66,8 +66,6 @@ struct Options {
   CommKind comm = CommKind::mpi;
   bool comm_given = false;
   bool deterministic = false;
-  bool replicas_first = false;  // --reduce-order ranks-first
-  int threads_per_rank = 1;
   double bucket_mib = 25;
   bool overlap = true;  // --no-overlap
 
@@ -78,7 +76,6 @@ struct Options {
 
   int ranks = 0;             // plan --ranks; 0: those that run
   int ranks_as_threads = 0;  // run R thread ranks without MPI
-  std::string mutant;        // test builds only
 
   std::string out, json, csv, trace;  // json: "-" is stdout (--json without a file)
   std::vector<std::string> argv;

@@ -72,8 +72,8 @@ void print_memory(Plan const& plan) {
 }
 
 void print_plan(Plan const& plan, Options const& options) {
-  fmt::print("{}\n\n", describe_run(options, fmt::format("{} plan, {} ranks", options.program, plan.ranks.size()), plan.job.model->spec,
-                                    plan.job.replicas));
+  fmt::print("{}\n\n", describe_run(options, fmt::format("{} plan, {}", options.program, count_of(std::int64_t(plan.ranks.size()), "rank")),
+                                    plan.job.model->spec, plan.job.replicas));
   fmt::print("{}\n", render(plan_sequential(options.program, options.micros)));
   fmt::print("checked: ends under rendezvous, FIFO and launch order; {} windows unrolled; staleness {}\n\n", plan.proof.windows_checked,
              plan.proof.lanes.front().staleness);

@@ -1,5 +1,5 @@
 #pragma once
-// Predictions for a run, made from probes and formulas before the steps that they are compared with (results.md, basis "probe").
+// Predictions for a run, made from probes and formulas before the steps that they are compared with (docs/method.md, basis "probe").
 
 #include "app/strategy.hpp"
 #include "run/job.hpp"

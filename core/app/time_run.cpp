@@ -4,9 +4,12 @@
 
 #include "app/bench.hpp"
 #include "app/hooks.hpp"
+#include "app/traced.hpp"
 
 namespace shardmark {
 namespace {
+
+constexpr std::size_t spans_of_trace = 1 << 16;
 
 /// Heartbeat and progress after every update; what measure() calls.
 struct Beat {
@@ -58,7 +61,8 @@ BenchRun time_run(RankContext const& context, std::shared_ptr<Dataset const> con
   auto ops = build_backend(options, options.deterministic ? Determinism::deterministic : Determinism::fastest);
 
   StatusHook status(context.board);
-  std::vector<Hook*> hooks{&status};
+  TraceHook trace(spans_of_trace);
+  std::vector<Hook*> hooks{&status, &trace};
   std::optional<InjectHook> inject;
   if (options.inject) hooks.push_back(&inject.emplace(*options.inject, context.world.rank()));
   // Peers read and write each other's tensors in place where the transport allows it.
@@ -81,6 +85,7 @@ BenchRun time_run(RankContext const& context, std::shared_ptr<Dataset const> con
   out.peak_mine = rig.ledger().peak_total();
   for (std::size_t b = 0; b < books; ++b) out.peak_by_book[b] = rig.ledger().peak(Book(b));
   out.replicas_equal = replicas_equal(rig, exchange);
+  if (!out.measured.stopped) out.phases = trace_updates(rig, trace, context.world, options.trace);
   rig.program().drain();
   if (options.evaluate) out.evaluated = evaluate(rig, context, exchange);
   return out;

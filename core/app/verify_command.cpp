@@ -140,8 +140,8 @@ Exit run_verify(RankContext const& context) {
     if (options.json == "-") {
       fmt::print("{}\n", json);
     } else {
-      fmt::print("{}   {} ranks\n\n{}\n", describe_run(options, options.program + " verify", model->spec, replicas), context.world.size(),
-                 table(result));
+      fmt::print("{}   {}\n\n{}\n", describe_run(options, options.program + " verify", model->spec, replicas),
+                 count_of(context.world.size(), "rank"), table(result));
       if (!options.json.empty()) record::append_line(options.json, json);
       fmt::print("SHARDMARK {} {} checks={} failed={} worst_ratio={:.3g} seconds={:.1f}\n", options.program, name(result.verdict),
                  result.checks.size(), result.count(Verdict::failed), result.worst_ratio(), result.seconds);

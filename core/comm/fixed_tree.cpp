@@ -5,6 +5,7 @@
 
 #include "backend/bfloat16.hpp"
 #include "base/error.hpp"
+#include "base/mutant.hpp"
 #include "base/sums.hpp"
 
 namespace shardmark {
@@ -34,7 +35,7 @@ void tree_block(std::span<std::byte const* const> in, std::int64_t at, std::int6
     T const *a = leaf(0), *b = leaf(1);
     for (std::int64_t i = 0; i < count; ++i) out[i] = Sum(a[i]) + Sum(b[i]);
   } else {
-    auto const left = std::size_t(left_of(std::int64_t(in.size())));
+    auto const left = mutant("ring_for_tree") ? in.size() - 1 : std::size_t(left_of(std::int64_t(in.size())));
     tree_block<T>(in.first(left), at, count, out, spare);
     tree_block<T>(in.subspan(left), at, count, spare, spare + block);
     for (std::int64_t i = 0; i < count; ++i) out[i] += spare[i];

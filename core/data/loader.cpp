@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "base/mutant.hpp"
 #include "data/batch.hpp"
 #include "data/dataset.hpp"
 
@@ -31,9 +32,11 @@ class Reader {
       window_ = sampler_.samples_of(update_, buffer_);
       window_counted_ = counted_of(data_, window_);
     }
-    int const replica = cut_.all_replicas ? micro_ / cut_.micros : cut_.replica;
+    int replica = cut_.all_replicas ? micro_ / cut_.micros : cut_.replica;
+    if (mutant("same_data_everywhere") && distributed()) replica = 0;
     Range const part = piece_of(std::int64_t(window_.size()), cut_.replicas, replica);
-    Range const piece = piece_of(part.size(), cut_.micros, micro_ % cut_.micros);
+    Range piece = piece_of(part.size(), cut_.micros, micro_ % cut_.micros);
+    if (mutant("drop_sample") && distributed() && piece.size() > 0) --piece.end;
     fill(out, data_, update_, window_.subspan(std::size_t(part.begin + piece.begin), std::size_t(piece.size())));
     out.window_counted = window_counted_;
     if (++micro_ == micros_per_update()) {
@@ -43,6 +46,9 @@ class Reader {
   }
 
  private:
+  /// One of several ranks: where mutants act, so that the serial twin stays right.
+  bool distributed() const { return cut_.replicas > 1 && !cut_.all_replicas; }
+
   Dataset const& data_;
   Sampler sampler_;
   Cut cut_;

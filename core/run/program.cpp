@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/mutant.hpp"
+
 namespace shardmark {
 namespace {
 
@@ -69,6 +71,9 @@ Program::Program(ProgramParts parts)
       tally_tree_(parts_.schedule.leaves) {
   expect(parts_.schedule.form == Form::lowered, "the executor runs lowered schedules");
   expect(parts_.schedule.leaves.leaves() == parts_.schedule.micros_per_update(), "every micro-batch of an update is one leaf");
+  // Between operations, and inside long ones, communication advances: MPI makes no progress by itself.
+  if (auto* host = dynamic_cast<HostStream*>(compute_.get()))
+    host->progress([](void* world) { static_cast<Communicator*>(world)->progress(); }, &parts_.mesh.world());
   micros_.reserve(64);
   messages_.reserve(16);
   slots_.reserve(16);
@@ -230,13 +235,23 @@ Program::Live& Program::micro(MicroId id) {
   return micros_.back();
 }
 
+/// One over the loss terms of the whole update: the only place where a gradient is scaled.
+double Program::loss_scale(HostBatch const& host) const {
+  if (host.window_counted == 0) return 0;
+  int const replicas = parts_.mesh.extent(Axis::data);
+  if (mutant("local_denominator") && replicas > 1) return host.counted > 0 ? 1 / double(host.counted) : 0;
+  if (mutant("divide_twice") && replicas > 1) return 1 / double(host.window_counted) / replicas;
+  if (mutant("sum_for_mean") && replicas > 1) return replicas / double(host.window_counted);
+  return 1 / double(host.window_counted);
+}
+
 MicroBatch Program::upload(HostBatch const& host, MicroId id) {
   MicroBatch out;
   out.id = id;
   out.rows = host.rows;
   out.counted = host.counted;
   out.window_counted = host.window_counted;
-  out.scale = host.window_counted > 0 ? 1 / double(host.window_counted) : 0;
+  out.scale = loss_scale(host);
   auto const copy = [&](std::vector<std::byte> const& from, DType dtype, std::vector<std::int64_t> const& sample) {
     std::vector<std::int64_t> const& s = sample;
     std::array<std::int64_t, 4> shape{host.rows};

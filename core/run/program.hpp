@@ -118,6 +118,7 @@ class Program {
   void decide();
   void update(UnitId unit, Version to);
   Live& micro(MicroId id);
+  double loss_scale(HostBatch const& host) const;
   MicroBatch upload(HostBatch const& host, MicroId id);
   void finish_block(MicroId id);
   Context context(MicroBatch const& batch, Version version, Pass pass);

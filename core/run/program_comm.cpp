@@ -46,10 +46,12 @@ Request Program::post_collective(Posting const& posting) {
   if (!posting.group.empty()) return post_tied(posting);
   Bucket const& bucket = parts_.schedule.buckets[std::size_t(parts_.lane)][std::size_t(posting.bucket.v)];
   Tensor const range = store_.gradients().range(bucket.segments.front(), bucket.segments.back());
+  if (mutant("skip_reduction") && posting.bucket.v == 0) return {};
+  Communicator& replicas = parts_.mesh.over(posting.axes);
+  Exchange const sum{.what = Collective::all_reduce, .send = range, .recv = range, .reduction = parts_.reduction, .purpose = "gradients"};
   ++reductions_;
-  return parts_.mesh.over(posting.axes)
-      .post(*compute_,
-            Exchange{.what = Collective::all_reduce, .send = range, .recv = range, .reduction = parts_.reduction, .purpose = "gradients"});
+  if (mutant("reduce_twice")) replicas.post(*compute_, sum).wait(*compute_);
+  return replicas.post(*compute_, sum);
 }
 
 /// Every holder gets every slot; tie() adds them in the order of the slots, which is that of the holders.

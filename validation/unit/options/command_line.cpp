@@ -128,10 +128,6 @@ TEST(Values, EveryOptionArrives) {
                            "--backend",
                            "reference",
                            "--deterministic",
-                           "--reduce-order",
-                           "ranks-first",
-                           "--threads-per-rank",
-                           "2",
                            "--bucket-mb",
                            "0.5",
                            "--no-overlap",
@@ -168,8 +164,6 @@ TEST(Values, EveryOptionArrives) {
   EXPECT_EQ(o.dtype, DType::f64);
   EXPECT_EQ(o.backend, BackendKind::reference);
   EXPECT_TRUE(o.deterministic);
-  EXPECT_TRUE(o.replicas_first);
-  EXPECT_EQ(o.threads_per_rank, 2);
   EXPECT_EQ(o.bucket_mib, 0.5);
   EXPECT_FALSE(o.overlap);
   EXPECT_EQ(o.timeout_seconds, 12.5);
@@ -251,7 +245,7 @@ INSTANTIATE_TEST_SUITE_P(Choices, Refusals,
                                            Refused{{"verify", "--comm", "nccl"}, {"nccl", "not in this version"}},
                                            Refused{{"verify", "--optimizer", "adam"}, {"adam", "sgd, adamw"}},
                                            Refused{{"verify", "--lr-schedule", "step"}, {"step", "constant, linear, cosine"}},
-                                           Refused{{"verify", "--reduce-order", "x"}, {"ranks-last, ranks-first"}},
+                                           Refused{{"verify", "--reduce-order", "ranks-first"}, {"--reduce-order", "not in this version"}},
                                            Refused{{"bench", "--preset", "seed-checkpoint"}, {"not in this version"}},
                                            Refused{{"bench", "--preset", "big"}, {"big", "seed"}},
                                            Refused{{"verify", "--inject", "bitflop"}, {"bitflop", "bitflip, nan, kill"}},

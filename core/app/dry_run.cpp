@@ -1,0 +1,60 @@
+// --dry-run: what would run where, and what it would need.
+
+#include <fmt/format.h>
+
+#include "app/build_job.hpp"
+#include "app/describe.hpp"
+#include "app/main.hpp"
+#include "app/measure.hpp"
+#include "app/predict.hpp"
+#include "metrics/host.hpp"
+
+namespace shardmark {
+namespace {
+
+constexpr std::size_t host_letters = 64;
+
+/// Every rank's text, cut to a fixed size.
+std::vector<std::string> gather_text(HostExchange& exchange, std::string const& mine) {
+  std::vector<double> letters(host_letters, 0);
+  for (std::size_t i = 0; i < std::min(mine.size(), host_letters); ++i) letters[i] = double(static_cast<unsigned char>(mine[i]));
+  std::vector<std::string> out;
+  for (auto const& of_rank : exchange.gather(letters)) {
+    std::string text;
+    for (double c : of_rank)
+      if (c != 0) text += char(static_cast<unsigned char>(c));
+    out.push_back(text);
+  }
+  return out;
+}
+
+}  // namespace
+
+Exit run_dry(RankContext const& context) {
+  Options const& options = context.options;
+  int const ranks = context.world.size();
+  Job const job = build_job(options, context.strategy, ranks, options.dtype, Purpose_of_job::training,
+                            build_dataset(options, context.strategy.mesh(options, ranks).data, Purpose_of_job::training));
+  DryRun const plan = dry_run(job, context.world.rank());
+  HostExchange exchange(context.world);
+  auto ops = build_backend(options, options.deterministic ? Determinism::deterministic : Determinism::fastest);
+  Mesh mesh(context.world, job.mesh);
+  StepPrediction const step = predict_step(job, plan, run_probe(job, *ops, mesh.over(axes(Axis::data))));
+  double const seconds = exchange.max(step.step_seconds()) * double(options.steps + options.warmup);
+  Binding const binding = read_binding();
+  auto const hosts = gather_text(exchange, read_host_info().hostname), cpus = gather_text(exchange, format_cpus(binding.cpus));
+  auto const numbers = exchange.gather({double(binding.numa), double(plan.peak_total)});
+  if (!context.prints()) return Exit::good;
+  fmt::print("{}\n\n{}\n\n", describe_run(options, options.program + ", dry run", job.model->spec, job.replicas), describe_json(options));
+  fmt::print(" rank  host              cores         numa  gpu  nic  memory MiB\n");
+  for (int r = 0; r < ranks; ++r) {
+    auto const& n = numbers[std::size_t(r)];
+    std::string const numa = n[0] < 0 ? "-" : fmt::format("{:.0f}", n[0]);
+    fmt::print(" {:>4}  {:<16}  {:<12}  {:>4}  {:>3}  {:>3}  {:>10.1f}\n", r, hosts[std::size_t(r)], cpus[std::size_t(r)], numa, "-", "-",
+               n[1] / (1 << 20));
+  }
+  fmt::print("\nabout {:.0f} s for {} + {} updates, verification not counted\n", seconds, options.warmup, options.steps);
+  return Exit::good;
+}
+
+}  // namespace shardmark

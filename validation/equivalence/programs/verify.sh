@@ -1,0 +1,27 @@
+#!/bin/bash
+# usage: verify.sh RANKS; `ddp verify` as users start it: mpirun and thread ranks, both models, both types, sizes that don't divide.
+set -euo pipefail
+ranks=$1
+gpt="--layers 2 --hidden 48 --heads 3 --seq 17 --vocab 61"
+mpi="$SHARDMARK_MPIRUN -n $ranks $SHARDMARK_BIN/ddp"
+threads="$SHARDMARK_BIN/ddp"
+
+verified() {
+  local last
+  last=$("$@" | tail -n 1)
+  echo "$last"
+  [[ $last == "SHARDMARK "*" VERIFIED "* ]] || { echo "not VERIFIED: $*"; exit 1; }
+}
+
+# shellcheck disable=SC2086 # lists of words
+{
+  verified $mpi verify $gpt --batch 10 --steps 20
+  verified $mpi verify $gpt --batch 11 --accumulate 1 --dtype fp64 --tied-embeddings --steps 5 --clip-norm 0.5
+  verified $mpi verify --model mlp --batch 7 --steps 20 --optimizer adamw --bucket-mb 0.01
+  verified $threads verify --ranks-as-threads "$ranks" $gpt --batch 9 --dropout 0.1 --optimizer adamw --steps 20 --bucket-mb 0.01
+  verified $threads verify --ranks-as-threads "$ranks" --model mlp --batch 15 --accumulate 2 --dtype fp64 --momentum 0.9 --nesterov
+  if [[ $ranks == 1 ]]; then
+    verified "$SHARDMARK_BIN/serial" verify $gpt --batch 5 --microbatches 3
+    verified "$SHARDMARK_BIN/serial" verify --model mlp --backend reference --batch 5 --dtype fp64
+  fi
+}

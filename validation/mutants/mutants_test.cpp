@@ -1,0 +1,80 @@
+// Every mutant is killed by the check that its row names, with the tensor or count named; one that survives fails the test.
+
+#include <gtest/gtest.h>
+
+#include "base/mutant.hpp"
+#include "validation/equivalence/verify/cases.hpp"
+
+namespace shardmark::testing {
+namespace {
+
+static_assert(mutants_built, "this test links the mutant variants");
+
+struct Mutant {
+  std::string name;
+  int replicas, micros;
+  std::string part;    // the part of verify that must see it
+  std::string tensor;  // what it must name; empty: any
+  std::string why;
+  friend std::ostream& operator<<(std::ostream& out, Mutant const& m) { return out << m.name; }
+};
+
+// clang-format off
+std::vector<Mutant> const mutants{
+    {"skip_reduction",       2, 1, "fp64 gate",    "gradient of lm_head.weight", "one bucket is never reduced"},
+    {"reduce_twice",         2, 1, "fp64 gate",    "gradient of lm_head.weight", "every gradient is R times too large"},
+    {"divide_twice",         3, 1, "fp64 gate",    "gradient of lm_head.weight", "a mean of means: 1/R too small"},
+    {"sum_for_mean",         3, 2, "fp64 gate",    "gradient of lm_head.weight", "R times too large"},
+    {"local_denominator",    3, 1, "fp64 gate",    "gradient of lm_head.weight", "each rank divides by its own count"},
+    {"same_data_everywhere", 2, 1, "fp64 gate",    "",                           "all ranks read rank 0's samples"},
+    {"ring_for_tree",        4, 1, "fp32 bitwise", "",                           "ranks are summed one after the other"},
+};
+// clang-format on
+
+class Mutants : public ::testing::TestWithParam<Mutant> {
+ protected:
+  ~Mutants() override { choose_mutant(""); }
+  static Case small(Mutant const& m) { return {.net = Net::gpt, .replicas = m.replicas, .micros = m.micros, .batch = 9, .steps = 3}; }
+};
+
+TEST_P(Mutants, is_killed_by_the_check_that_its_row_names) {
+  Mutant const& m = GetParam();
+  ASSERT_EQ(prove(small(m)).verdict, Verdict::verified) << "without the fault";
+  choose_mutant(m.name);
+  Verification result;
+  try {
+    result = prove(small(m));
+  } catch (RankFailure const& ledger) {
+    // Counting is a check too: the wrong samples have another number of loss terms.
+    EXPECT_EQ(m.name, "same_data_everywhere") << ledger.what();
+    return;
+  }
+  EXPECT_EQ(result.verdict, Verdict::failed) << m.name << " survived: " << m.why;
+  double worst = 0;
+  bool named = false;
+  for (Check const& c : result.checks) {
+    if (c.part != m.part || c.verdict != Verdict::failed) continue;
+    named = named || m.tensor.empty() || c.tensor == m.tensor;
+    if (c.kind == CheckKind::bounded) worst = std::max(worst, c.ratio);
+  }
+  EXPECT_TRUE(named) << m.name << " was not named by " << m.part << "; first divergence: " << result.first_divergence;
+  if (m.part == "fp64 gate") {
+    EXPECT_GE(worst, 10) << "validation rule 3: a mutant keeps a ratio of 10 or more at the gate";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, Mutants, ::testing::ValuesIn(mutants), [](auto const& of) { return of.param.name; });
+
+TEST(Ledger, drop_sample_is_killed_by_the_count_of_loss_terms) {
+  choose_mutant("drop_sample");
+  try {
+    prove(Case{.net = Net::gpt, .replicas = 2, .micros = 2, .batch = 9, .steps = 3});
+    ADD_FAILURE() << "a dropped sample survived";
+  } catch (RankFailure const& error) {
+    EXPECT_NE(std::string(error.what()).find("loss terms were counted"), std::string::npos) << error.what();
+  }
+  choose_mutant("");
+}
+
+}  // namespace
+}  // namespace shardmark::testing
