@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
+#include <thread>
 
 #include "run/watchdog.hpp"
 
@@ -60,8 +62,9 @@ void StatusBoard::beat_waiting() { line(me_).heartbeat.fetch_add(1, std::memory_
 std::string StatusBoard::action(int rank) const {
   StatusLine const& theirs = line(rank);
   std::string text;
-  // A rank that was stopped in mid-write stays odd: then what is there must do.
+  // A rank that was stopped in mid-write stays odd: after a tenth of a second, what is there must do.
   for (int attempt = 0; attempt < 100; ++attempt) {
+    if (attempt > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     std::uint32_t const before = theirs.sequence.load(std::memory_order_acquire);
     text.clear();
     for (auto const& c : theirs.text) {
