@@ -71,7 +71,7 @@ void write_outputs(Options const& options, record::Record const& record, record:
 Exit run_bench(RankContext const& context) {
   Options const& options = context.options;
   int const replicas = context.strategy.mesh(options, context.world.size()).data;
-  auto const data = build_dataset(options, replicas, Purpose_of_job::training);
+  auto const data = build_dataset(options, replicas, JobPurpose::training);
   std::optional<record::RunFolder> folder;
   std::optional<CurrentRun> current;
   if (context.prints()) {
@@ -80,7 +80,7 @@ Exit run_bench(RankContext const& context) {
     folder.emplace(options.out, record::run_name(options.program));
     current.emplace(*folder);
     folder->write(
-        start_record(context, build_job(options, context.strategy, context.world.size(), options.dtype, Purpose_of_job::training, data)));
+        start_record(context, build_job(options, context.strategy, context.world.size(), options.dtype, JobPurpose::training, data)));
   }
   Proofs const proofs = prove_timed_configuration(context, data);
   BenchRun const run = time_run(context, data);

@@ -174,18 +174,17 @@ record::Result describe_result(RankContext const& context, BenchRun const& run, 
 std::vector<record::Rank> describe_ranks(RankContext const& context, BenchRun const& run, HostExchange& exchange) {
   Binding const mine = read_binding();
   ProcessEvents const events = read_process_events();
-  auto const numbers =
-      exchange.gather({double(mine.numa), run.probe.matmul_flops_per_second * 1e-9, double(events.major_page_faults),
-                       double(events.involuntary_switches), double(mine.cpus.empty() ? -1 : mine.cpus.front()), double(mine.cpus.size())});
+  auto const numbers = exchange.gather(
+      {double(mine.numa), run.probe.matmul_flops_per_second * 1e-9, double(events.major_page_faults), double(events.involuntary_switches)});
+  auto const hosts = exchange.gather_texts(read_host_info().hostname), cpus = exchange.gather_texts(format_cpus(mine.cpus));
   std::vector<record::Rank> out;
-  std::string const host = read_host_info().hostname;
   for (int r = 0; r < context.world.size(); ++r) {
     auto const& n = numbers[std::size_t(r)];
     record::Rank rank;
     rank.rank = r;
-    rank.host = host;
-    rank.local_rank = r;
-    rank.cpus = n[4] < 0 ? "" : fmt::format("{} ({} allowed)", int(n[4]), int(n[5]));
+    rank.host = hosts[std::size_t(r)];
+    rank.local_rank = int(std::count(hosts.begin(), hosts.begin() + r, rank.host));
+    rank.cpus = cpus[std::size_t(r)];
     if (n[0] >= 0) rank.numa = int(n[0]);
     rank.accelerator = Measured<std::string>::missing("none in use");
     rank.nic = Measured<std::string>::missing("not looked for in this version");

@@ -11,9 +11,9 @@ constexpr std::string_view text_prefix = "text:";
 bool is_text(Options const& options) { return options.data.starts_with(text_prefix); }
 
 /// Synthetic sets hold a few epochs' worth of short updates for proofs, and enough for a run otherwise.
-std::int64_t synthetic_samples(Options const& options, int replicas, Purpose_of_job purpose) {
+std::int64_t synthetic_samples(Options const& options, int replicas, JobPurpose purpose) {
   std::int64_t const batch = global_batch(options, replicas);
-  if (purpose == Purpose_of_job::proof) return 2 * batch + (batch + 1) / 2;  // the third update of an epoch is short
+  if (purpose == JobPurpose::proof) return 2 * batch + (batch + 1) / 2;  // the third update of an epoch is short
   return std::max<std::int64_t>(1024, batch * (options.steps + options.warmup));
 }
 
@@ -33,8 +33,8 @@ BucketRule bucket_rule(Options const& options) {
   return rule;
 }
 
-std::shared_ptr<Model const> build_model(Options const& options, DType dtype, Purpose_of_job purpose) {
-  InitialStyle const style = purpose == Purpose_of_job::proof ? InitialStyle::verifying : InitialStyle::training;
+std::shared_ptr<Model const> build_model(Options const& options, DType dtype, JobPurpose purpose) {
+  InitialStyle const style = purpose == JobPurpose::proof ? InitialStyle::verifying : InitialStyle::training;
   if (options.model == ModelKind::mlp)
     return std::make_shared<Model const>(make_mlp(
         {.layers = options.layers, .hidden = options.hidden, .features = mlp_features, .classes = mlp_classes, .dropout = options.dropout},
@@ -49,13 +49,12 @@ std::shared_ptr<Model const> build_model(Options const& options, DType dtype, Pu
                                                 dtype, options.seed, style));
 }
 
-std::shared_ptr<Dataset const> build_dataset(Options const& options, int replicas, Purpose_of_job purpose) {
+std::shared_ptr<Dataset const> build_dataset(Options const& options, int replicas, JobPurpose purpose) {
   if (is_text(options))
     return open_text(options.data.substr(text_prefix.size()), options.seq, options.vocab, options.held_out, Part_of_text::training);
   std::int64_t const samples = synthetic_samples(options, replicas, purpose);
   if (options.model == ModelKind::mlp) return make_synthetic_vectors(options.seed, samples, {mlp_features}, mlp_classes);
-  return make_synthetic_tokens(options.seed, samples, options.seq, options.vocab,
-                               purpose == Purpose_of_job::proof ? Ragged::yes : Ragged::no);
+  return make_synthetic_tokens(options.seed, samples, options.seq, options.vocab, purpose == JobPurpose::proof ? Ragged::yes : Ragged::no);
 }
 
 std::shared_ptr<Dataset const> build_held_out(Options const& options) {
@@ -79,7 +78,7 @@ OptimizerSettings optimizer_settings(Options const& options) {
   return out;
 }
 
-Job build_job(Options const& options, Strategy const& strategy, int ranks, DType dtype, Purpose_of_job purpose,
+Job build_job(Options const& options, Strategy const& strategy, int ranks, DType dtype, JobPurpose purpose,
               std::shared_ptr<Dataset const> data) {
   if (auto refusal = strategy.refuse(options, ranks)) fail_input(*refusal);
   Job job;

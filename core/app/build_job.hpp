@@ -11,16 +11,16 @@
 namespace shardmark {
 
 /// What a job is for: training on data, or proving on data that hide nothing (ragged counts, random biases and gains, short last updates).
-enum class Purpose_of_job : std::uint8_t { training, proof };
+enum class JobPurpose : std::uint8_t { training, proof };
 
-std::shared_ptr<Model const> build_model(Options const& options, DType dtype, Purpose_of_job purpose);
-std::shared_ptr<Dataset const> build_dataset(Options const& options, int replicas, Purpose_of_job purpose);
+std::shared_ptr<Model const> build_model(Options const& options, DType dtype, JobPurpose purpose);
+std::shared_ptr<Dataset const> build_dataset(Options const& options, int replicas, JobPurpose purpose);
 /// The part of the data that training doesn't see. @throws BadRequest when there is none.
 std::shared_ptr<Dataset const> build_held_out(Options const& options);
 OptimizerSettings optimizer_settings(Options const& options);
 
 /// @throws BadRequest, BadSchedule: the schedule has passed the checker when this returns
-Job build_job(Options const& options, Strategy const& strategy, int ranks, DType dtype, Purpose_of_job purpose,
+Job build_job(Options const& options, Strategy const& strategy, int ranks, DType dtype, JobPurpose purpose,
               std::shared_ptr<Dataset const> data);
 
 /// The same mesh, schedule, communicator and algorithms with a small model, for the proof in `bench` (docs/method.md).

@@ -102,7 +102,7 @@ Exit compare_on_ranks(RankContext const& context) {
     folder.emplace(options.out, record::run_name("compare"));
     current.emplace(*folder);
   }
-  auto const data = build_dataset(options, context.world.size(), Purpose_of_job::training);
+  auto const data = build_dataset(options, context.world.size(), JobPurpose::training);
   auto const say = [&](std::string const& line) {
     if (context.prints()) fmt::print(stderr, "{}\n", line);
   };
@@ -135,7 +135,7 @@ Exit compare_on_ranks(RankContext const& context) {
   comparison.seconds = seconds_between(began, now_ns());
   bool failed = false;
   if (context.prints()) {
-    auto const model = build_model(options, options.dtype, Purpose_of_job::training);
+    auto const model = build_model(options, options.dtype, JobPurpose::training);
     std::string const table = compare_table(comparison, options, model->spec, context.world.size(), context.world.name());
     for (Entrant const& e : comparison.entrants) failed = failed || e.verdict == record::Verdict::failed;
     folder->log(table);

@@ -10,31 +10,11 @@
 #include "metrics/host.hpp"
 
 namespace shardmark {
-namespace {
-
-constexpr std::size_t host_letters = 64;
-
-/// Every rank's text, cut to a fixed size.
-std::vector<std::string> gather_text(HostExchange& exchange, std::string const& mine) {
-  std::vector<double> letters(host_letters, 0);
-  for (std::size_t i = 0; i < std::min(mine.size(), host_letters); ++i) letters[i] = double(static_cast<unsigned char>(mine[i]));
-  std::vector<std::string> out;
-  for (auto const& of_rank : exchange.gather(letters)) {
-    std::string text;
-    for (double c : of_rank)
-      if (c != 0) text += char(static_cast<unsigned char>(c));
-    out.push_back(text);
-  }
-  return out;
-}
-
-}  // namespace
-
 Exit run_dry(RankContext const& context) {
   Options const& options = context.options;
   int const ranks = context.world.size();
-  Job const job = build_job(options, context.strategy, ranks, options.dtype, Purpose_of_job::training,
-                            build_dataset(options, context.strategy.mesh(options, ranks).data, Purpose_of_job::training));
+  Job const job = build_job(options, context.strategy, ranks, options.dtype, JobPurpose::training,
+                            build_dataset(options, context.strategy.mesh(options, ranks).data, JobPurpose::training));
   DryRun const plan = dry_run(job, context.world.rank());
   HostExchange exchange(context.world);
   auto ops = build_backend(options, options.deterministic ? Determinism::deterministic : Determinism::fastest);
@@ -42,7 +22,7 @@ Exit run_dry(RankContext const& context) {
   StepPrediction const step = predict_step(job, plan, run_probe(job, *ops, mesh.over(axes(Axis::data))));
   double const seconds = exchange.max(step.step_seconds()) * double(options.steps + options.warmup);
   Binding const binding = read_binding();
-  auto const hosts = gather_text(exchange, read_host_info().hostname), cpus = gather_text(exchange, format_cpus(binding.cpus));
+  auto const hosts = exchange.gather_texts(read_host_info().hostname), cpus = exchange.gather_texts(format_cpus(binding.cpus));
   auto const numbers = exchange.gather({double(binding.numa), double(plan.peak_total)});
   if (!context.prints()) return Exit::good;
   fmt::print("{}\n\n{}\n\n", describe_run(options, options.program + ", dry run", job.model->spec, job.replicas), describe_json(options));

@@ -42,8 +42,8 @@ void refuse_early(Options const& options, Strategy const& strategy) {
   int const replicas = strategy.mesh(options, ranks).data;
   if (auto refusal = strategy.refuse(options, ranks)) fail_input(*refusal);
   require_fit(options, replicas);
-  Job const job = build_job(options, strategy, ranks, options.dtype, Purpose_of_job::training,
-                            build_dataset(options, replicas, Purpose_of_job::training));
+  Job const job =
+      build_job(options, strategy, ranks, options.dtype, JobPurpose::training, build_dataset(options, replicas, JobPurpose::training));
   if (options.inject) require_possible(*options.inject, job.model->spec, ranks);
 }
 
@@ -91,8 +91,8 @@ int run_alone(Options const& options, Strategy const& strategy, Exit (*body)(Ran
 
 /// Room for one rig's memory on every rank, so that peers reach each other's tensors.
 std::size_t peer_window_bytes(Options const& options, Strategy const& strategy, int ranks) {
-  Job const job = build_job(options, strategy, ranks, options.dtype, Purpose_of_job::training,
-                            build_dataset(options, strategy.mesh(options, ranks).data, Purpose_of_job::training));
+  Job const job = build_job(options, strategy, ranks, options.dtype, JobPurpose::training,
+                            build_dataset(options, strategy.mesh(options, ranks).data, JobPurpose::training));
   std::size_t most = 0;
   for (int rank = 0; rank < ranks; ++rank) most = std::max(most, dry_run(job, rank).slab_bytes);
   return most;

@@ -24,6 +24,20 @@ std::vector<std::vector<double>> HostExchange::gather(std::vector<double> const&
   return out;
 }
 
+std::vector<std::string> HostExchange::gather_texts(std::string_view mine) {
+  // A letter in a double: slow, and used a few times a run.
+  std::vector<double> letters(std::size_t(max(double(mine.size()))), 0);
+  for (std::size_t i = 0; i < mine.size(); ++i) letters[i] = double(static_cast<unsigned char>(mine[i]));
+  std::vector<std::string> out;
+  for (auto const& of_rank : gather(letters)) {
+    std::string text;
+    for (double letter : of_rank)
+      if (letter != 0) text += char(static_cast<unsigned char>(letter));
+    out.push_back(std::move(text));
+  }
+  return out;
+}
+
 double HostExchange::max(double value) {
   double out = value;
   for (auto const& of_rank : gather({value})) out = std::max(out, of_rank[0]);

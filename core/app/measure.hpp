@@ -1,6 +1,8 @@
 #pragma once
 // The timed loop: warm-up, one barrier, then updates timed on every rank. Nothing is removed afterwards.
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "metrics/allocations.hpp"
@@ -37,6 +39,8 @@ class HostExchange {
   double sum(double value);
   /// [rank][i]; every rank gives equally many.
   std::vector<std::vector<double>> gather(std::vector<double> const& mine);
+  /// Every rank's text, of any length.
+  std::vector<std::string> gather_texts(std::string_view mine);
   Communicator& world() { return world_; }
   Arena& arena() { return arena_; }
   Stream& stream() { return stream_; }

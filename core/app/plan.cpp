@@ -27,8 +27,8 @@ constexpr double assumed_alpha_seconds = 2e-6;  // of a message inside a node
 
 Plan make_plan(Options const& options, Strategy const& strategy, int ranks) {
   Plan plan;
-  plan.job = build_job(options, strategy, ranks, options.dtype, Purpose_of_job::training,
-                       build_dataset(options, strategy.mesh(options, ranks).data, Purpose_of_job::training));
+  plan.job = build_job(options, strategy, ranks, options.dtype, JobPurpose::training,
+                       build_dataset(options, strategy.mesh(options, ranks).data, JobPurpose::training));
   auto const blocks = plan.job.model->shapes();
   plan.proof = check(plan.job.schedule, blocks);
   plan.prediction = strategy.predict(options, blocks, ranks);

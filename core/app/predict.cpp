@@ -92,7 +92,8 @@ Probe run_probe(Job const& job, Backend& ops, Communicator& replicas) {
 StepPrediction predict_step(Job const& job, DryRun const& plan, Probe const& probe) {
   StepPrediction out;
   for (DryRun::Work const& work : plan.work)
-    out.compute_seconds += work.kind == "matmul" ? work.flops / probe.matmul_flops_per_second : work.bytes / probe.bytes_per_second;
+    out.compute_seconds +=
+        std::max(work.flops / probe.matmul_flops_per_second, work.kind == "matmul" ? 0.0 : work.bytes / probe.bytes_per_second);
   double total = 0;  // relative cost of all computing actions of one window and lane
   auto const blocks = job.model->shapes();
   auto const cost_of = [&](Action const& a) -> double {

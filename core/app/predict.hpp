@@ -17,7 +17,7 @@ struct Probe {
 Probe run_probe(Job const& job, Backend& ops, Communicator& replicas);
 
 struct StepPrediction {
-  double compute_seconds = 0;  // matmul flops at the matmul rate, the bytes of all other operations at the memory rate
+  double compute_seconds = 0;  // each kind of operation at the matmul rate or the memory rate, whichever takes longer
   double exposed_seconds = 0;  // communication that a replay of the schedule can't hide
   double bubble_fraction = 0;
   double step_seconds() const { return compute_seconds + exposed_seconds; }

@@ -54,7 +54,7 @@ bool BenchRun::nonfinite() const {
 BenchRun time_run(RankContext const& context, std::shared_ptr<Dataset const> const& data) {
   Options const& options = context.options;
   BenchRun out;
-  out.job = build_job(options, context.strategy, context.world.size(), options.dtype, Purpose_of_job::training, data);
+  out.job = build_job(options, context.strategy, context.world.size(), options.dtype, JobPurpose::training, data);
   auto const blocks = out.job.model->shapes();
   out.formula = context.strategy.predict(options, blocks, context.world.size());
   out.plan = dry_run(out.job, context.world.rank());

@@ -20,7 +20,7 @@ VerifyRequest request_for(RankContext const& context, Options const& options, st
   int const ranks = context.world.size();
   Strategy const& strategy = context.strategy;
   request.make_job = [options, &strategy, ranks, data](DType dtype) {
-    return build_job(options, strategy, ranks, dtype, Purpose_of_job::proof, data);
+    return build_job(options, strategy, ranks, dtype, JobPurpose::proof, data);
   };
   request.dtype = options.dtype;
   request.steps = options.deterministic ? options.steps : 0;
@@ -76,7 +76,7 @@ std::string reference_name(std::string_view backend) { return fmt::format("seria
 Verification prove_reduced(RankContext const& context, record::ReducedTwin& out) {
   Options small = reduced_twin(context.options);
   int const replicas = context.strategy.mesh(small, context.world.size()).data;
-  auto const data = build_dataset(small, replicas, Purpose_of_job::proof);
+  auto const data = build_dataset(small, replicas, JobPurpose::proof);
   Verification result = verify(request_for(context, small, data), context.world);
   if (!small.deterministic) {
     small.deterministic = true;
@@ -89,7 +89,7 @@ Verification prove_reduced(RankContext const& context, record::ReducedTwin& out)
       result.fingerprint = exact.fingerprint;
     }
   }
-  auto const model = build_model(small, small.dtype, Purpose_of_job::proof);
+  auto const model = build_model(small, small.dtype, JobPurpose::proof);
   out.model = describe_model(small, model->spec);
   out.reference = reference_name("reference");
   out.steps = result.steps;
@@ -109,7 +109,7 @@ Verification prove_in_situ(RankContext const& context, std::shared_ptr<Dataset c
   Strategy const& strategy = context.strategy;
   int const ranks = context.world.size();
   request.make_job = [&options, &strategy, ranks, data](DType dtype) {
-    return build_job(options, strategy, ranks, dtype, Purpose_of_job::training, data);
+    return build_job(options, strategy, ranks, dtype, JobPurpose::training, data);
   };
   request.reference_backend = [] { return make_cpu_backend(Determinism::deterministic); };
   Verification result = verify(request, context.world);
@@ -131,11 +131,11 @@ void print_failure(RankContext const& context, Verification const& result, std::
 Exit run_verify(RankContext const& context) {
   Options const& options = context.options;
   int const replicas = context.strategy.mesh(options, context.world.size()).data;
-  auto const data = build_dataset(options, replicas, Purpose_of_job::proof);
+  auto const data = build_dataset(options, replicas, JobPurpose::proof);
   if (!options.json.empty() && options.json != "-" && context.prints()) record::require_appendable(options.json, "--json");
   Verification const result = verify(request_for(context, options, data), context.world);
   if (context.prints()) {
-    auto const model = build_model(options, options.dtype, Purpose_of_job::proof);
+    auto const model = build_model(options, options.dtype, JobPurpose::proof);
     std::string const json = to_json(result, environment_of(context));
     if (options.json == "-") {
       fmt::print("{}\n", json);

@@ -65,7 +65,12 @@ std::vector<std::vector<double>> one_update(std::vector<std::vector<FixedBatches
     auto ops = make_reference_backend();
     Bench bench(*ops, world, {.data = ranks});
     Global batches(FixedBatches(samples[me], rows[me], rows[me].size()), all);
-    Program program({.model = model, .schedule = schedule, .ops = *ops, .arena = bench.arena, .mesh = bench.mesh, .batches = batches,
+    Program program({.model = model,
+                     .schedule = schedule,
+                     .ops = *ops,
+                     .arena = bench.arena,
+                     .mesh = bench.mesh,
+                     .batches = batches,
                      .samples = {DType::f64, DType::f64, {std::int64_t(inputs)}, {1}, 0},
                      .optimizer = {.clip_norm = clip, .rate = {.base = 1}}});
     program.advance(1);
@@ -135,7 +140,8 @@ TEST(DdpCases, case_28_bucket_sizes_and_case_61_overlap_with_delays_change_no_bi
   EXPECT_EQ(want[1], want[0]);
   for (double mib : {1.0 / 1024, 1.0, 1000.0}) EXPECT_EQ(variant(mib, true, {}), want) << mib << " MiB";
   for (std::uint64_t seed : {1, 2})
-    EXPECT_EQ(variant(1.0 / 1024, true, [seed](Communicator& world) { return make_delayed(world, {.seed = seed}); }), want) << "delays " << seed;
+    EXPECT_EQ(variant(1.0 / 1024, true, [seed](Communicator& world) { return make_delayed(world, {.seed = seed}); }), want)
+        << "delays " << seed;
 }
 
 TEST(DdpCases, case_58_norms_and_biases_do_not_decay) {
@@ -145,8 +151,8 @@ TEST(DdpCases, case_58_norms_and_biases_do_not_decay) {
   Bench bench(*ops, *world, {});
   auto stream = ops->stream();
   bench.arena.watch(*stream);
-  ParameterStore store(model.spec, model.units_of(0, 3), model.backward_order(0, 3), {}, {}, {.compute = DType::f64, .states = 2}, bench.arena,
-                       *ops, *stream);
+  ParameterStore store(model.spec, model.units_of(0, 3), model.backward_order(0, 3), {}, {}, {.compute = DType::f64, .states = 2},
+                       bench.arena, *ops, *stream);
   initialise(model, store, *ops, *stream);
   Tensor s = bench.arena.make(DType::f64, {scalars}, Book::workspace, *stream);
   ops->run(*stream, Fill{s.view, 0});
@@ -160,9 +166,16 @@ TEST(DdpCases, case_58_norms_and_biases_do_not_decay) {
     std::vector<double> const start = values_of(w);
     View const gradient = store.gradients().total({unit, 0});
     ops->run(*stream, Fill{gradient, 0});
-    ops->run(*stream, AdamWUpdate{.weight = w, .gradient = gradient, .first = store.flat(Part::state0, unit, {}),
-                                  .second = store.flat(Part::state1, unit, {}), .out = w, .compute = {}, .scalars = s.view, .decay = decay,
-                                  .decay_from = 0, .decay_to = spec.decaying});
+    ops->run(*stream, AdamWUpdate{.weight = w,
+                                  .gradient = gradient,
+                                  .first = store.flat(Part::state0, unit, {}),
+                                  .second = store.flat(Part::state1, unit, {}),
+                                  .out = w,
+                                  .compute = {},
+                                  .scalars = s.view,
+                                  .decay = decay,
+                                  .decay_from = 0,
+                                  .decay_to = spec.decaying});
     std::vector<double> const end = values_of(w);
     for (ParamId id : spec.params) {
       ParamSpec const& p = model.spec[id];
@@ -180,7 +193,7 @@ TEST(DdpCases, case_71_replicas_that_start_apart_are_made_equal) {
     Options mine = options;
     mine.seed = 1 + std::uint64_t(world.rank());
     Job job = ddp_job(options, 3);
-    job.model = build_model(mine, DType::f32, Purpose_of_job::proof);
+    job.model = build_model(mine, DType::f32, JobPurpose::proof);
     auto ops = make_reference_backend();
     Rig rig(job, {.ops = *ops, .world = world});
     auto const r = std::size_t(world.rank());

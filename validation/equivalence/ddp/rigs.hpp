@@ -28,7 +28,7 @@ inline Options small_mlp(std::int64_t batch) {
 }
 
 inline Job ddp_job(Options const& options, int ranks, DType dtype = DType::f32) {
-  return build_job(options, *make_ddp(), ranks, dtype, Purpose_of_job::proof, build_dataset(options, ranks, Purpose_of_job::proof));
+  return build_job(options, *make_ddp(), ranks, dtype, JobPurpose::proof, build_dataset(options, ranks, JobPurpose::proof));
 }
 
 /// All weights of a program, unit after unit.
@@ -43,7 +43,8 @@ inline std::vector<double> all_weights(Program& program) {
 
 /// Runs `body(rig, rank)` on thread ranks of the job; `wrap` may put a decorator around each rank's world.
 using Wrap = std::function<std::unique_ptr<Communicator>(Communicator&)>;
-inline void on_ranks(Job const& job, std::function<void(Rig&, int)> const& body, std::vector<Hook*> const& hooks = {}, Wrap const& wrap = {}) {
+inline void on_ranks(Job const& job, std::function<void(Rig&, int)> const& body, std::vector<Hook*> const& hooks = {},
+                     Wrap const& wrap = {}) {
   run_thread_ranks(job.mesh.ranks(), [&](Communicator& world) {
     auto ops = make_reference_backend();
     auto wrapped = wrap ? wrap(world) : nullptr;
