@@ -51,7 +51,7 @@ std::shared_ptr<Model const> build_model(Options const& options, DType dtype, Jo
 
 std::shared_ptr<Dataset const> build_dataset(Options const& options, int replicas, JobPurpose purpose) {
   if (is_text(options))
-    return open_text(options.data.substr(text_prefix.size()), options.seq, options.vocab, options.held_out, Part_of_text::training);
+    return open_text(options.data.substr(text_prefix.size()), options.seq, options.vocab, options.held_out, DataPart::training);
   std::int64_t const samples = synthetic_samples(options, replicas, purpose);
   if (options.model == ModelKind::mlp) return make_synthetic_vectors(options.seed, samples, {mlp_features}, mlp_classes);
   return make_synthetic_tokens(options.seed, samples, options.seq, options.vocab, purpose == JobPurpose::proof ? Ragged::yes : Ragged::no);
@@ -59,7 +59,7 @@ std::shared_ptr<Dataset const> build_dataset(Options const& options, int replica
 
 std::shared_ptr<Dataset const> build_held_out(Options const& options) {
   if (is_text(options))
-    return open_text(options.data.substr(text_prefix.size()), options.seq, options.vocab, options.held_out, Part_of_text::held_out);
+    return open_text(options.data.substr(text_prefix.size()), options.seq, options.vocab, options.held_out, DataPart::held_out);
   fail_input({"--eval needs held-out data", "synthetic data has no held-out part", "give --data text:PATH"});
 }
 

@@ -48,12 +48,13 @@ std::unique_ptr<Dataset> make_synthetic_tokens(std::uint64_t seed, std::int64_t 
 std::unique_ptr<Dataset> make_synthetic_vectors(std::uint64_t seed, std::int64_t samples, std::vector<std::int64_t> features,
                                                 std::int64_t classes);
 
-enum class Part_of_text : std::uint8_t { training, held_out };
+/// Real data are cut in two; training never sees the held-out part.
+enum class DataPart : std::uint8_t { training, held_out };
 /// Bytes of a file, or of a folder's files in sorted order (recursively, symlinks inside it skipped); vocabulary 256, no normalisation.
 /// Held in memory: what the record's hash covers is what is trained on, whatever happens to the file. Windows don't overlap: floor((tokens
 /// - 1) / seq) of them; the last token is only a target. The last floor(held_out x windows) of them are the held-out part.
 /// @throws BadRequest: not found, not readable, empty, too short (names the minimum, seq + 1), vocab < 256, a part without windows.
-std::unique_ptr<Dataset> open_text(std::string const& path, std::int64_t seq, std::int64_t vocab, double held_out, Part_of_text part);
+std::unique_ptr<Dataset> open_text(std::string const& path, std::int64_t seq, std::int64_t vocab, double held_out, DataPart part);
 
 /// Samples [begin, end) of a run of positions.
 struct Range {

@@ -1,14 +1,9 @@
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <clocale>
-#include <filesystem>
-#include <fstream>
 
-#include "base/error.hpp"
-#include "fixtures.hpp"
+#include "files.hpp"
 
 namespace shardmark {
 namespace {
@@ -18,23 +13,11 @@ using test::values;
 using testing::AllOf;
 using testing::HasSubstr;
 
-class TextFiles : public testing::Test {
+class TextFiles : public test::DataFiles {
  protected:
-  void SetUp() override {
-    std::string name = (fs::temp_directory_path() / "shardmark-text-XXXXXX").native();
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  fs::path write(fs::path const& name, std::string const& bytes) const {
-    fs::create_directories((folder_ / name).parent_path());
-    std::ofstream(folder_ / name, std::ios::binary) << bytes;
-    return folder_ / name;
-  }
   /// One window that holds the whole text but its last byte.
   static std::vector<std::int32_t> tokens_of(fs::path const& path, std::int64_t bytes) {
-    auto const data = open_text(path.native(), bytes - 1, 256, 0, Part_of_text::training);
+    auto const data = open_text(path.native(), bytes - 1, 256, 0, DataPart::training);
     std::vector<std::byte> input(std::size_t(bytes - 1) * 4), target(input.size());
     data->read(0, input, target);
     auto tokens = values<std::int32_t>(input);
@@ -42,22 +25,14 @@ class TextFiles : public testing::Test {
     return tokens;
   }
   static std::string refusal(std::string const& path, std::int64_t seq = 8, std::int64_t vocab = 256, double held_out = 0,
-                             Part_of_text part = Part_of_text::training) {
-    try {
-      open_text(path, seq, vocab, held_out, part);
-    } catch (BadRequest const& error) {
-      EXPECT_EQ(error.code(), Exit::bad_request);
-      return error.what();
-    }
-    return "accepted";
+                             DataPart part = DataPart::training) {
+    return test::refusal_of([&] { open_text(path, seq, vocab, held_out, part); });
   }
   std::string windows(std::size_t bytes, std::int64_t seq) const {
     fs::path const path = write("counted", std::string(bytes, 'x'));
     std::string const refused = refusal(path.native(), seq);
-    return refused == "accepted" ? std::to_string(open_text(path.native(), seq, 256, 0, Part_of_text::training)->size()) : refused;
+    return refused == "accepted" ? std::to_string(open_text(path.native(), seq, 256, 0, DataPart::training)->size()) : refused;
   }
-
-  fs::path folder_;
 };
 
 TEST_F(TextFiles, case_121_WindowCountsAndTheShortestText) {
@@ -73,7 +48,7 @@ TEST_F(TextFiles, case_121_WindowCountsAndTheShortestText) {
 TEST_F(TextFiles, case_121_RaggedTailCountsItsOwnWindows) {
   std::string text;
   for (int i = 0; i < 97; ++i) text += char(i);
-  auto const data = open_text(write("t", text).native(), 8, 256, 0, Part_of_text::training);
+  auto const data = open_text(write("t", text).native(), 8, 256, 0, DataPart::training);
   Loader loader(*data, Sampler(data->size(), 8, 1), {}, 0);
   std::vector<std::int32_t> seen;
   std::vector<std::int64_t> counts;
@@ -101,7 +76,7 @@ TEST_F(TextFiles, case_124_RawBytesInEveryLocale) {
   }
   std::setlocale(LC_ALL, before.c_str());
   EXPECT_EQ(tokens_of(write("extremes", std::string("\x00\xff\x00", 3)), 3), (std::vector<std::int32_t>{0, 255, 0}));
-  DataSource const source = open_text(plain.native(), 2, 256, 0, Part_of_text::training)->source();
+  DataSource const source = open_text(plain.native(), 2, 256, 0, DataPart::training)->source();
   EXPECT_EQ(source.bytes, 7);
   EXPECT_EQ(source.sha256, "4d2057369df7a261ce63e143e99886c3db29690250339a7fc692bcb06b689d78");
 }
@@ -120,7 +95,7 @@ TEST_F(TextFiles, case_124_FolderIsItsFilesInByteOrder) {
 
 TEST_F(TextFiles, case_124_PathsThatAreNotUtf8AreEscapedInRecords) {
   fs::path const path = write("caf\xc3\xa9-\xff", "some text");
-  std::string const shown = open_text(path.native(), 4, 256, 0, Part_of_text::training)->source().path;
+  std::string const shown = open_text(path.native(), 4, 256, 0, DataPart::training)->source().path;
   EXPECT_THAT(shown, testing::EndsWith("caf\xc3\xa9-\\xff"));
   EXPECT_THAT(refusal(path.native(), 100), HasSubstr("\\xff"));
 }
@@ -129,8 +104,7 @@ TEST_F(TextFiles, HeldOutIsTheLastShareAndNothingIsInBoth) {
   std::string text;
   for (int i = 0; i < 101; ++i) text += char(i);
   std::string const path = write("t", text).native();
-  auto const training = open_text(path, 10, 256, 0.25, Part_of_text::training),
-             held_out = open_text(path, 10, 256, 0.25, Part_of_text::held_out);
+  auto const training = open_text(path, 10, 256, 0.25, DataPart::training), held_out = open_text(path, 10, 256, 0.25, DataPart::held_out);
   EXPECT_EQ(training->size(), 8);
   EXPECT_EQ(held_out->size(), 2);
   std::vector<std::byte> input(40), target(40);
@@ -144,7 +118,7 @@ TEST_F(TextFiles, RefusalsSayProblemReasonRemedy) {
   EXPECT_THAT(refusal((folder_ / "none").native()), AllOf(HasSubstr("No such file"), HasSubstr("check the path")));
   EXPECT_THAT(refusal(text, 8, 255), AllOf(HasSubstr("vocabulary 255"), HasSubstr("--vocab 256")));
   EXPECT_THAT(refusal(text, 8, 256, 1.0), HasSubstr("--held-out"));
-  EXPECT_THAT(refusal(text, 8, 256, 0.1, Part_of_text::held_out), HasSubstr("no held-out window"));
+  EXPECT_THAT(refusal(text, 8, 256, 0.1, DataPart::held_out), HasSubstr("no held-out window"));
   EXPECT_THAT(refusal("/dev/null"), HasSubstr("neither a file nor a folder"));
   fs::create_directory(folder_ / "nothing");
   EXPECT_THAT(refusal((folder_ / "nothing").native()), HasSubstr("it is empty"));
