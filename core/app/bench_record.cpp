@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include "app/bench.hpp"
 #include "app/describe.hpp"
@@ -14,6 +15,7 @@
 #include "metrics/clock.hpp"
 #include "metrics/flops.hpp"
 #include "metrics/host.hpp"
+#include "metrics/placement.hpp"
 #include "metrics/statistics.hpp"
 #include "record/provenance.hpp"
 
@@ -198,6 +200,24 @@ std::vector<record::Rank> describe_ranks(RankContext const& context, BenchRun co
   return out;
 }
 
+/// Whether ranks have cores of their own; a warning names those that don't (case 110).
+int find_shared_cores(RankContext const& context, HostExchange& exchange) {
+  std::string mine;
+  for (int core : read_binding().cores) mine += fmt::format("{} ", core);
+  auto const cores = exchange.gather_texts(mine), nodes = exchange.gather_texts(read_host_info().boot_id.value_or("this node"));
+  std::vector<Placement> placements;
+  for (int r = 0; r < context.world.size(); ++r) {
+    Placement placement{.rank = r, .node = nodes[std::size_t(r)], .cores = {}};
+    std::istringstream words(cores[std::size_t(r)]);
+    for (int core = 0; words >> core;) placement.cores.push_back(core);
+    placements.push_back(std::move(placement));
+  }
+  auto const crowding = find_crowding(placements);
+  if (context.prints())
+    for (Crowding const& c : crowding) fmt::print(stderr, "warning: {}; start fewer ranks, or bind them (--bind-to core)\n", c.text());
+  return ranks_per_core(crowding);
+}
+
 }  // namespace
 
 record::Record start_record(RankContext const& context, Job const& job) {
@@ -226,6 +246,7 @@ record::Record make_record(RankContext const& context, BenchRun const& run, Proo
   record::Record r = start_record(context, run.job);
   r.result = describe_result(context, run, exchange);
   r.ranks = describe_ranks(context, run, exchange);
+  r.system.ranks_per_core = find_shared_cores(context, exchange);
   r.method.lag1_autocorrelation = lag1_autocorrelation(run.measured.step_seconds).value_or(std::nan(""));
   r.method.halves_ratio = halves_ratio(run.measured.step_seconds).value_or(std::nan(""));
   r.method.timed_steps = std::int64_t(run.measured.step_seconds.size());

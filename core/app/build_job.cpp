@@ -25,6 +25,14 @@ SumOrder sum_order(Options const& options) {
   return sum;
 }
 
+Schedule lowered_schedule(Strategy const& strategy, Options const& options, std::vector<BlockShape> const& blocks, int ranks) {
+  Schedule schedule = strategy.plan(options, ranks);
+  schedule.sum = sum_order(options);
+  schedule = refine(schedule, blocks, {0, int(blocks.size())});
+  if (strategy.reduced_over() != 0) schedule = bucket(schedule, blocks, bucket_rule(options));
+  return lower(schedule, blocks, strategy.reduced_over(), options.overlap ? Overlap::on : Overlap::off);
+}
+
 BucketRule bucket_rule(Options const& options) {
   BucketRule rule;
   rule.cap_bytes = std::int64_t(options.bucket_mib * 1024 * 1024);
@@ -87,7 +95,7 @@ Job build_job(Options const& options, Strategy const& strategy, int ranks, DType
   job.model = build_model(options, dtype, purpose);
   job.data = std::move(data);
   auto const blocks = job.model->shapes();
-  job.schedule = strategy.plan(options, blocks, ranks);
+  job.schedule = lowered_schedule(strategy, options, blocks, ranks);
   check(job.schedule, blocks);
   job.global_batch = global_batch(options, job.mesh.data);
   job.seed = options.seed;

@@ -77,17 +77,11 @@ Measurement measure(Rig& rig, Communicator& world, std::int64_t warmup, std::int
   }
   std::size_t const before = program.history().size();
   double const waited = program.waiting_seconds(), blocked = rig.data_blocked_seconds();
-  std::uint64_t first_hash = 0;
-  bool same = true;
   exchange.sync();
   AllocationCounts const counts = allocations();
   std::int64_t const begin = now_ns();
   for (std::int64_t s = 0; s < steps && !program.last().stop; ++s) {
-    rig.arena().restart_hash();
     mine.push_back(timed_update(program));
-    std::uint64_t const hash = rig.arena().sequence_hash();
-    if (s == 0) first_hash = hash;
-    same = same && hash == first_hash;
     beat(argument, warmup + s + 1);
   }
   double const loop = seconds_between(begin, now_ns());
@@ -105,7 +99,6 @@ Measurement measure(Rig& rig, Communicator& world, std::int64_t warmup, std::int
   out.waiting_seconds = exchange.max((program.waiting_seconds() - waited) / n);
   out.data_seconds = exchange.max((rig.data_blocked_seconds() - blocked) / n);
   out.allocations = std::int64_t(exchange.max(double(made.ours)));
-  out.same_sequence = exchange.max(same ? 0 : 1) == 0;
   out.stopped = program.last().stop;
   auto const& history = program.history();
   if (!history.empty()) out.first_loss = history.front().loss;

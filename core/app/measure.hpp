@@ -20,7 +20,6 @@ struct Measurement {
   double waiting_seconds = 0;                // in waits for communication, per update, largest over ranks
   double data_seconds = 0;                   // blocked on data, per update, largest over ranks
   std::int64_t allocations = 0;              // ours, in the timed loop, largest over ranks
-  bool same_sequence = true;                 // the arena's calls were the same in every timed update, on all ranks
   bool stopped = false;                      // a signal asked for an early end
   std::int64_t counted = 0;                  // loss terms (tokens or samples) processed in the timed loop
   Measured<std::int64_t> pss_peak;

@@ -17,6 +17,7 @@ namespace {
 
 struct Plan {
   Job job;
+  Schedule drawn;  // what `job` runs, before it is refined to blocks
   Proof proof;
   Prediction prediction;
   std::vector<DryRun> ranks;
@@ -29,6 +30,7 @@ Plan make_plan(Options const& options, Strategy const& strategy, int ranks) {
   Plan plan;
   plan.job = build_job(options, strategy, ranks, options.dtype, JobPurpose::training,
                        build_dataset(options, strategy.mesh(options, ranks).data, JobPurpose::training));
+  plan.drawn = strategy.plan(options, ranks);
   auto const blocks = plan.job.model->shapes();
   plan.proof = check(plan.job.schedule, blocks);
   plan.prediction = strategy.predict(options, blocks, ranks);
@@ -74,7 +76,7 @@ void print_memory(Plan const& plan) {
 void print_plan(Plan const& plan, Options const& options) {
   fmt::print("{}\n\n", describe_run(options, fmt::format("{} plan, {}", options.program, count_of(std::int64_t(plan.ranks.size()), "rank")),
                                     plan.job.model->spec, plan.job.replicas));
-  fmt::print("{}\n", render(plan_sequential(options.program, options.micros)));
+  fmt::print("{}\n", render(plan.drawn));
   fmt::print("checked: ends under rendezvous, FIFO and launch order; {} windows unrolled; staleness {}\n\n", plan.proof.windows_checked,
              plan.proof.lanes.front().staleness);
   DryRun const& first = plan.ranks.front();

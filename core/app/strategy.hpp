@@ -28,10 +28,15 @@ class Strategy {
   /// What it can't do on `ranks` ranks, with the reason and a remedy; also generates the table of combinations.
   virtual std::optional<Refusal> refuse(Options const& options, int ranks) const = 0;
   virtual MeshShape mesh(Options const& options, int ranks) const = 0;
-  /// The schedule, lowered. Pure: no rank, no tensor, no clock.
-  virtual Schedule plan(Options const& options, std::vector<BlockShape> const& blocks, int ranks) const = 0;
+  /// The algorithm as in its paper, in chunks. Pure: no rank, no tensor, no clock.
+  virtual Schedule plan(Options const& options, int ranks) const = 0;
+  /// The axes over which gradients are reduced; 0: none.
+  virtual Axes reduced_over() const { return 0; }
   virtual Prediction predict(Options const& options, std::vector<BlockShape> const& blocks, int ranks) const = 0;
 };
+
+/// What is executed: the plan refined to `blocks`, its gradients in buckets, communication inserted.
+Schedule lowered_schedule(Strategy const& strategy, Options const& options, std::vector<BlockShape> const& blocks, int ranks);
 
 /// Sums by the options: fixed trees when deterministic, else micro-batches accumulate in a loop.
 SumOrder sum_order(Options const& options);

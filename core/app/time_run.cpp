@@ -33,16 +33,18 @@ Evaluated evaluate(Rig& rig, RankContext const& context, HostExchange& exchange)
   return {total[0] / counted, total[2] / counted, std::int64_t(total[1])};
 }
 
-bool replicas_equal(Rig& rig, HostExchange& exchange) {
+bool replicas_equal(Rig& rig) {
+  // Pipeline stages hold other weights: only the ranks along the data axis must agree.
+  HostExchange exchange(rig.mesh().over(axes(Axis::data)));
   std::uint64_t const mine = rig.program().weights_hash();
   auto const all = exchange.gather({double(mine >> 32), double(mine & 0xffffffffu)});
   return std::all_of(all.begin(), all.end(), [&](auto const& of_rank) { return of_rank == all.front(); });
 }
 
 /// Weights are broadcast from rank 0, and every replica has the same bits (case 71).
-void start_equal(Rig& rig, HostExchange& exchange) {
+void start_equal(Rig& rig) {
   rig.program().broadcast_weights();
-  if (!replicas_equal(rig, exchange)) throw RankFailure("the replicas' weights differ after the broadcast; the communicator is broken");
+  if (!replicas_equal(rig)) throw RankFailure("the replicas' weights differ after the broadcast; the communicator is broken");
 }
 
 }  // namespace
@@ -72,7 +74,7 @@ BenchRun time_run(RankContext const& context, std::shared_ptr<Dataset const> con
   out.probe = run_probe(out.job, *ops, rig.mesh().over(axes(Axis::data)));
   StepPrediction const mine = predict_step(out.job, out.plan, out.probe);
   out.prediction = {exchange.max(mine.compute_seconds), exchange.max(mine.exposed_seconds), exchange.max(mine.bubble_fraction)};
-  start_equal(rig, exchange);
+  start_equal(rig);
 
   Beat beat{context.board, Progress(context.prints(), options.program, options.warmup + options.steps)};
   auto const after_update = [](void* b, std::int64_t done) {
@@ -84,7 +86,7 @@ BenchRun time_run(RankContext const& context, std::shared_ptr<Dataset const> con
   out.reductions_per_update = rig.program().reductions_posted() / updates;
   out.peak_mine = rig.ledger().peak_total();
   for (std::size_t b = 0; b < books; ++b) out.peak_by_book[b] = rig.ledger().peak(Book(b));
-  out.replicas_equal = replicas_equal(rig, exchange);
+  out.replicas_equal = replicas_equal(rig);
   if (!out.measured.stopped) out.phases = trace_updates(rig, trace, context.world, options.trace);
   rig.program().drain();
   if (options.evaluate) out.evaluated = evaluate(rig, context, exchange);

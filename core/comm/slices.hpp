@@ -4,25 +4,13 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/ranges.hpp"
 #include "base/types.hpp"
 
 namespace shardmark {
 
-/// Elements [begin, end).
-struct Range {
-  std::int64_t begin = 0, end = 0;
-  std::int64_t size() const { return end - begin; }
-};
-
-/// Piece `index` of `pieces` nearly equal ones that cover N elements in order; some are empty when N < pieces.
-constexpr Range nth_slice(std::int64_t elements, int pieces, int index) {
-  std::int64_t const quotient = elements / pieces, rest = elements % pieces;
-  std::int64_t const begin = quotient * index + std::min<std::int64_t>(index, rest);
-  return {begin, begin + quotient + (index < rest ? 1 : 0)};
-}
-
 /// The `round`-th run of at most `limit` elements in `whole`; empty past its end.
-constexpr Range nth_chunk(Range whole, std::int64_t limit, std::int64_t round) {
+inline Range nth_chunk(Range whole, std::int64_t limit, std::int64_t round) {
   std::int64_t const begin = std::min(whole.end, whole.begin + round * limit);
   return {begin, std::min(whole.end, begin + limit)};
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/ranges.hpp"
 #include "base/types.hpp"
 
 namespace shardmark {
@@ -55,14 +56,6 @@ enum class DataPart : std::uint8_t { training, held_out };
 /// - 1) / seq) of them; the last token is only a target. The last floor(held_out x windows) of them are the held-out part.
 /// @throws BadRequest: not found, not readable, empty, too short (names the minimum, seq + 1), vocab < 256, a part without windows.
 std::unique_ptr<Dataset> open_text(std::string const& path, std::int64_t seq, std::int64_t vocab, double held_out, DataPart part);
-
-/// Samples [begin, end) of a run of positions.
-struct Range {
-  std::int64_t begin = 0, end = 0;
-  std::int64_t size() const { return end - begin; }
-};
-/// Piece `i` of `n` of `total`, sizes differing by at most one, larger ones first: 10 over 4 is 3, 3, 2, 2.
-Range piece_of(std::int64_t total, int n, int i);
 
 /// Which samples an update uses. Each epoch is a permutation from (seed, epoch) that covers the data set once; the last update
 /// of an epoch is short rather than padded or wrapped.

@@ -25,13 +25,6 @@ std::uint64_t feistel(std::uint64_t value, int half_bits, Randoms const& randoms
 
 }  // namespace
 
-Range piece_of(std::int64_t total, int n, int i) {
-  expect(total >= 0 && n > 0 && i >= 0 && i < n, "a piece that doesn't exist");
-  std::int64_t const small = total / n, larger_ones = total % n;
-  std::int64_t const begin = i * small + std::min<std::int64_t>(i, larger_ones);
-  return {begin, begin + small + (i < larger_ones ? 1 : 0)};
-}
-
 std::int64_t permuted(std::int64_t index, std::int64_t n, std::uint64_t seed, std::int64_t epoch) {
   expect(index >= 0 && index < n, "an index outside the permutation");
   if (n == 1) return 0;

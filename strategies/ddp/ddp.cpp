@@ -20,14 +20,9 @@ class Ddp final : public Strategy {
 
   MeshShape mesh(Options const&, int ranks) const override { return {.data = ranks}; }
 
-  /// The algorithm: what serial does, then one reduction per bucket and update.
-  Schedule plan(Options const& options, std::vector<BlockShape> const& blocks, int) const override {
-    Schedule schedule = plan_sequential("ddp", options.micros);
-    schedule.sum = sum_order(options);
-    schedule = refine(schedule, blocks, {0, int(blocks.size())});
-    schedule = bucket(schedule, blocks, bucket_rule(options));
-    return lower(schedule, blocks, axes(Axis::data), options.overlap ? Overlap::on : Overlap::off);
-  }
+  /// The algorithm: each replica does what serial does; reduce is one all-reduce a bucket.
+  Schedule plan(Options const& options, int) const override { return plan_sequential("ddp", options.micros); }
+  Axes reduced_over() const override { return axes(Axis::data); }
 
   Prediction predict(Options const& options, std::vector<BlockShape> const& blocks, int ranks) const override {
     Prediction out;

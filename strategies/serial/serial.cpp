@@ -23,12 +23,7 @@ class Serial final : public Strategy {
 
   MeshShape mesh(Options const&, int) const override { return {}; }
 
-  Schedule plan(Options const& options, std::vector<BlockShape> const& blocks, int) const override {
-    Schedule schedule = plan_sequential("serial", options.micros);
-    schedule.sum = sum_order(options);
-    schedule = refine(schedule, blocks, {0, int(blocks.size())});
-    return lower(schedule, blocks, 0, Overlap::off);
-  }
+  Schedule plan(Options const& options, int) const override { return plan_sequential("serial", options.micros); }
 
   Prediction predict(Options const&, std::vector<BlockShape> const&, int) const override { return {}; }
 };

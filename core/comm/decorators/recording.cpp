@@ -131,7 +131,7 @@ std::int64_t least_sent_bytes(Collective what, std::int64_t piece_bytes, int ran
       return (rank + 1) % members == root ? 0 : piece_bytes;
     case Collective::all_reduce: {
       // What this rank adds up for the others goes to them; the rest it sends to be added up.
-      std::int64_t const slice = nth_slice(piece_bytes, members, rank).size();
+      std::int64_t const slice = piece_of(piece_bytes, members, rank).size();
       return (piece_bytes - slice) + (members - 1) * slice;
     }
     case Collective::reduce_scatter:

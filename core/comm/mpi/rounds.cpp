@@ -34,7 +34,7 @@ void Rounds::begin(RoundTask const& task) {
 }
 
 Range Rounds::slice(int rank) const {
-  if (task_->what == Collective::all_reduce) return nth_slice(task_->elements, members_, rank);
+  if (task_->what == Collective::all_reduce) return piece_of(task_->elements, members_, rank);
   return {rank * task_->elements, (rank + 1) * task_->elements};
 }
 

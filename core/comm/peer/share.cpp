@@ -56,7 +56,7 @@ void all_to_all(int me, std::span<Buffers const> members, Span s) {
 }  // namespace
 
 Range share_of(Task const& task, int me, int members) {
-  return task.what == Collective::all_reduce ? nth_slice(task.elements, members, me) : Range{0, task.elements};
+  return task.what == Collective::all_reduce ? piece_of(task.elements, members, me) : Range{0, task.elements};
 }
 
 void do_share(Task const& task, int me, std::span<Buffers const> members, Range range, std::span<std::byte const*> inputs) {

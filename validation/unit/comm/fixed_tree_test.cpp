@@ -61,7 +61,7 @@ TEST(Slices, cover_all_elements_once_and_differ_by_one_at_most) {
     for (int pieces : {1, 2, 3, 4, 7}) {
       std::int64_t at = 0;
       for (int p = 0; p < pieces; ++p) {
-        Range const slice = nth_slice(elements, pieces, p);
+        Range const slice = piece_of(elements, pieces, p);
         EXPECT_EQ(slice.begin, at);
         EXPECT_GE(slice.size(), elements / pieces);
         EXPECT_LE(slice.size(), elements / pieces + 1);
