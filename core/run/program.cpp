@@ -129,9 +129,11 @@ void Program::run(Section section, std::int64_t repetition) {
     action = shifted(action, parts_.schedule, int(repetition));
     action.micro.v += std::int32_t(micro_base_);
     action.version.v += std::int32_t(version_base_);
-    for (Hook* hook : parts_.hooks) hook->before(*this, action, window_);
+    // The decision closes the window; the updates behind it still belong to it.
+    std::int64_t const window = action.what == Do::update ? window_ - 1 : window_;
+    for (Hook* hook : parts_.hooks) hook->before(*this, action, window);
     act(action, repetition);
-    for (Hook* hook : parts_.hooks) hook->after(*this, action, window_);
+    for (Hook* hook : parts_.hooks) hook->after(*this, action, window);
     compute_->tick();
   }
 }

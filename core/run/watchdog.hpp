@@ -24,8 +24,9 @@ struct alignas(128) StatusLine {
   std::atomic<std::int64_t> step{-1};
   std::atomic<std::uint32_t> sequence{0};  // odd while `text` is being written
   std::atomic<RankState> state{RankState::absent};
-  std::atomic<std::uint32_t> alarm{0};  // line 0: how many watchdogs of this board end their rank
-  std::atomic<char> text[80]{};         // last action
+  std::atomic<std::uint32_t> alarm{0};   // line 0: how many watchdogs of this board end their rank
+  std::atomic<std::int32_t> process{0};  // its id on this node
+  std::atomic<char> text[76]{};          // last action
 };
 
 class StatusBoard {
@@ -66,6 +67,7 @@ class BoardMemory {
 };
 
 /// A thread that watches the board. It prints the board on stderr, calls `last_words`, and ends the process with exit code 3 (_exit) when
+///   - a rank that isn't done has lost its process (killed, crashed): at once, before the launcher ends the others;
 ///   - a rank that isn't done is silent: its heartbeat doesn't move for `timeout_seconds` (stopped, killed, lost in one operation);
 ///   - nobody works: all ranks wait for so long (ten times as long when some ranks are on other nodes, whose work isn't seen here);
 ///   - a stop was asked for by SIGTERM or SIGINT and `grace_seconds` passed without an end, or a second signal came.

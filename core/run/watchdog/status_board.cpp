@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -32,6 +33,7 @@ std::string_view name(RankState state) {
 StatusBoard::StatusBoard(StatusLine* lines, int ranks, int me, std::string host)
     : lines_(lines), ranks_(ranks), me_(me), host_(std::move(host)) {
   expect(me >= 0 && me < ranks, "a board has a line for each rank");
+  line(me_).process.store(std::int32_t(getpid()), std::memory_order_relaxed);
   RankState absent = RankState::absent;
   line(me_).state.compare_exchange_strong(absent, RankState::starting);
 }

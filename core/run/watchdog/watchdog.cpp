@@ -7,6 +7,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <csignal>
+#include <fstream>
 #include <mutex>
 #include <numeric>
 #include <optional>
@@ -15,6 +16,8 @@
 
 namespace shardmark {
 namespace {
+
+constexpr double suspicious_seconds = 0.2;  // of silence, before a process is looked for
 
 std::atomic<int> stop_signal{0};
 std::atomic<int> stop_signals{0};
@@ -78,6 +81,7 @@ struct Watchdog::State {
   void watch(std::stop_token const& stop);
   void look(Clock::time_point now);
   void forget(Clock::time_point now);
+  bool dead(int rank) const;
   std::vector<double> silent_seconds(Clock::time_point now) const;
   std::string complaint(Clock::time_point now) const;
   std::string stop_complaint(Clock::time_point now);
@@ -122,6 +126,17 @@ std::vector<double> Watchdog::State::silent_seconds(Clock::time_point now) const
   return out;
 }
 
+/// Whether the process of a rank on this node is gone or a zombie.
+bool Watchdog::State::dead(int rank) const {
+  std::int32_t const process = board.line(rank).process.load(std::memory_order_relaxed);
+  if (process == 0 || process == getpid()) return false;
+  std::ifstream file(fmt::format("/proc/{}/stat", process));
+  std::string text;
+  if (!std::getline(file, text)) return std::ifstream("/proc/self/stat").good();
+  std::size_t const name_end = text.rfind(')');  // pid (name) state ...
+  return name_end != std::string::npos && name_end + 2 < text.size() && (text[name_end + 2] == 'Z' || text[name_end + 2] == 'X');
+}
+
 std::string Watchdog::State::complaint(Clock::time_point now) const {
   std::string out;
   bool anyone_watched = false, elsewhere = false;
@@ -130,7 +145,10 @@ std::string Watchdog::State::complaint(Clock::time_point now) const {
     if (!watched(r)) continue;
     anyone_watched = true;
     double const silent = seconds_between(heartbeats[std::size_t(r)].moved, now);
-    if (silent > timeout_seconds)
+    if (silent > suspicious_seconds && dead(r)) {
+      out += fmt::format("watchdog: the process of rank {} on {} died: {}, step {}, last action: {}\n", r, board.host(), name(state_of(r)),
+                         board.line(r).step.load(), board.action(r));
+    } else if (silent > timeout_seconds)
       out += fmt::format("watchdog: rank {} on {} is silent for {:.1f} s (time-out {:g} s): {}, step {}, last action: {}\n", r,
                          board.host(), silent, timeout_seconds, name(state_of(r)), board.line(r).step.load(), board.action(r));
   }
