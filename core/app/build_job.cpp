@@ -2,19 +2,53 @@
 
 #include <fmt/format.h>
 
+#include "app/data_request.hpp"
+#include "app/option_table.hpp"
+#include "data/formats.hpp"
+
 namespace shardmark {
 namespace {
 
-constexpr std::int64_t mlp_features = 64, mlp_classes = 10;
-constexpr std::string_view text_prefix = "text:";
-
-bool is_text(Options const& options) { return options.data.starts_with(text_prefix); }
+constexpr std::int64_t synthetic_features = 64, synthetic_classes = 10;
+constexpr char const* data_option = "--data";
 
 /// Synthetic sets hold a few epochs' worth of short updates for proofs, and enough for a run otherwise.
 std::int64_t synthetic_samples(Options const& options, int replicas, JobPurpose purpose) {
   std::int64_t const batch = global_batch(options, replicas);
   if (purpose == JobPurpose::proof) return 2 * batch + (batch + 1) / 2;  // the third update of an epoch is short
   return std::max<std::int64_t>(1024, batch * (options.steps + options.warmup));
+}
+
+std::shared_ptr<Dataset const> make_synthetic(Options const& options, int replicas, JobPurpose purpose) {
+  std::int64_t const samples = synthetic_samples(options, replicas, purpose);
+  if (options.model == ModelKind::mlp) return make_synthetic_vectors(options.seed, samples, {synthetic_features}, synthetic_classes);
+  return make_synthetic_tokens(options.seed, samples, options.seq, options.vocab, purpose == JobPurpose::proof ? Ragged::yes : Ragged::no);
+}
+
+/// A part of real data.
+std::shared_ptr<Dataset const> open_part(Options const& options, DataRequest const& request, DataPart part) {
+  switch (request.kind) {
+    case DataKind::text:
+      return open_text(request.path, options.seq, options.vocab, options.held_out, part);
+    case DataKind::tokens:
+      return open_tokens(request.path, options.seq, options.vocab, options.held_out, part);
+    case DataKind::idx:
+      return open_idx(request.path, request.labels, options.held_out, part);
+    case DataKind::cifar10:
+      return open_cifar10(request.path, part);
+    case DataKind::synthetic:
+      break;
+  }
+  fail_input({"--eval needs held-out data", "synthetic data has no held-out part", "give --data text:PATH, tokens, idx or cifar10"});
+}
+
+/// The mlp's ends are those of its samples.
+MlpConfig mlp_config(Options const& options, SampleShape const& sample) {
+  std::int64_t features = 1;
+  for (std::int64_t extent : sample.input) features *= extent;
+  require_input(features <= limits::width, {fmt::format("samples of {} numbers", features),
+                                            fmt::format("model mlp takes at most {}", limits::width), "give smaller images"});
+  return {.layers = options.layers, .hidden = options.hidden, .features = features, .classes = sample.classes, .dropout = options.dropout};
 }
 
 }  // namespace
@@ -41,12 +75,10 @@ BucketRule bucket_rule(Options const& options) {
   return rule;
 }
 
-std::shared_ptr<Model const> build_model(Options const& options, DType dtype, JobPurpose purpose) {
+std::shared_ptr<Model const> build_model(Options const& options, SampleShape const& sample, DType dtype, JobPurpose purpose) {
   InitialStyle const style = purpose == JobPurpose::proof ? InitialStyle::verifying : InitialStyle::training;
   if (options.model == ModelKind::mlp)
-    return std::make_shared<Model const>(make_mlp(
-        {.layers = options.layers, .hidden = options.hidden, .features = mlp_features, .classes = mlp_classes, .dropout = options.dropout},
-        dtype, options.seed, style));
+    return std::make_shared<Model const>(make_mlp(mlp_config(options, sample), dtype, options.seed, style));
   return std::make_shared<Model const>(make_gpt({.layers = options.layers,
                                                  .hidden = options.hidden,
                                                  .heads = options.heads,
@@ -58,17 +90,13 @@ std::shared_ptr<Model const> build_model(Options const& options, DType dtype, Jo
 }
 
 std::shared_ptr<Dataset const> build_dataset(Options const& options, int replicas, JobPurpose purpose) {
-  if (is_text(options))
-    return open_text(options.data.substr(text_prefix.size()), options.seq, options.vocab, options.held_out, DataPart::training);
-  std::int64_t const samples = synthetic_samples(options, replicas, purpose);
-  if (options.model == ModelKind::mlp) return make_synthetic_vectors(options.seed, samples, {mlp_features}, mlp_classes);
-  return make_synthetic_tokens(options.seed, samples, options.seq, options.vocab, purpose == JobPurpose::proof ? Ragged::yes : Ragged::no);
+  DataRequest const request = parse_data(options.data, data_option);
+  if (request.kind == DataKind::synthetic) return make_synthetic(options, replicas, purpose);
+  return open_part(options, request, DataPart::training);
 }
 
 std::shared_ptr<Dataset const> build_held_out(Options const& options) {
-  if (is_text(options))
-    return open_text(options.data.substr(text_prefix.size()), options.seq, options.vocab, options.held_out, DataPart::held_out);
-  fail_input({"--eval needs held-out data", "synthetic data has no held-out part", "give --data text:PATH"});
+  return open_part(options, parse_data(options.data, data_option), DataPart::held_out);
 }
 
 OptimizerSettings optimizer_settings(Options const& options) {
@@ -92,7 +120,7 @@ Job build_job(Options const& options, Strategy const& strategy, int ranks, DType
   Job job;
   job.mesh = strategy.mesh(options, ranks);
   require_fit(options, job.mesh.data);
-  job.model = build_model(options, dtype, purpose);
+  job.model = build_model(options, data->shape(), dtype, purpose);
   job.data = std::move(data);
   auto const blocks = job.model->shapes();
   job.schedule = lowered_schedule(strategy, options, blocks, ranks);

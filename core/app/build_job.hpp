@@ -13,7 +13,8 @@ namespace shardmark {
 /// What a job is for: training on data, or proving on data that hide nothing (ragged counts, random biases and gains, short last updates).
 enum class JobPurpose : std::uint8_t { training, proof };
 
-std::shared_ptr<Model const> build_model(Options const& options, DType dtype, JobPurpose purpose);
+/// @param sample the data set's; it decides the width and the classes of an mlp
+std::shared_ptr<Model const> build_model(Options const& options, SampleShape const& sample, DType dtype, JobPurpose purpose);
 std::shared_ptr<Dataset const> build_dataset(Options const& options, int replicas, JobPurpose purpose);
 /// The part of the data that training doesn't see. @throws BadRequest when there is none.
 std::shared_ptr<Dataset const> build_held_out(Options const& options);

@@ -135,7 +135,7 @@ Exit compare_on_ranks(RankContext const& context) {
   comparison.seconds = seconds_between(began, now_ns());
   bool failed = false;
   if (context.prints()) {
-    auto const model = build_model(options, options.dtype, JobPurpose::training);
+    auto const model = build_model(options, data->shape(), options.dtype, JobPurpose::training);
     std::string const table = compare_table(comparison, options, model->spec, context.world.size(), context.world.name());
     for (Entrant const& e : comparison.entrants) failed = failed || e.verdict == record::Verdict::failed;
     folder->log(table);

@@ -45,6 +45,7 @@ void refuse_early(Options const& options, Strategy const& strategy) {
   Job const job =
       build_job(options, strategy, ranks, options.dtype, JobPurpose::training, build_dataset(options, replicas, JobPurpose::training));
   if (options.inject) require_possible(*options.inject, job.model->spec, ranks);
+  if (options.evaluate) build_held_out(options);
 }
 
 struct Ending {

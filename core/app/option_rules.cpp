@@ -4,13 +4,14 @@
 
 #include <algorithm>
 
-#include "app/nearest.hpp"
+#include "app/data_request.hpp"
 
 namespace shardmark {
 namespace {
 
 constexpr char const* text_on_every_debian = "text:/usr/share/common-licenses";
 constexpr double sgd_learning_rate = 0.1;
+constexpr double usual_held_out = 0.1;
 
 class Request {
  public:
@@ -56,6 +57,7 @@ class Request {
     bool const proves = options_.command == Command::verify;
     options_.optimizer = proves ? OptimizerKind::sgd : OptimizerKind::adamw;
     options_.deterministic = proves;
+    options_.held_out = proves ? 0 : usual_held_out;
     options_.steps = proves ? 20 : usage_.bench_steps;
     options_.warmup = proves ? 0 : usage_.bench_warmup;
   }
@@ -95,22 +97,18 @@ class Request {
   void check_data() const {
     GivenOption const* data = find("data");
     std::string const origin = data != nullptr ? data->origin : "--data";
-    std::string const kind = options_.data.substr(0, options_.data.find(':'));
-    bool const later = kind == "tokens" || kind == "idx" || kind == "cifar10";
-    require_input(!later, {fmt::format("{} {}", origin, kind), "not in this version", "use synthetic or text:PATH"});
-    bool const text = kind == "text" && options_.data.size() > std::string("text:").size();
-    require_input(options_.data == "synthetic" || text,
-                  {fmt::format("{} {}", origin, printable(options_.data)), "not a kind of data", "use synthetic or text:PATH"});
-    if (text) {
-      require_input(options_.model == ModelKind::gpt,
-                    {origin + " is text for model mlp", "it takes vectors", "use --data synthetic or --model gpt"});
-      require_input(options_.vocab >= 256, {fmt::format("vocabulary {} for text", options_.vocab), "text is bytes, which have 256 values",
-                                            "use --vocab 256 or more"});
-    }
+    DataKind const kind = parse_data(options_.data, origin).kind;
+    if (auto const model = model_for(kind); model && *model != options_.model)
+      fail_input({fmt::format("{} is {} for model {}", origin, name(kind), name(options_.model)),
+                  options_.model == ModelKind::gpt ? "it takes tokens" : "it takes vectors",
+                  fmt::format("use --data synthetic or --model {}", name(*model))});
+    require_input(kind != DataKind::text || options_.vocab >= 256, {fmt::format("vocabulary {} for text", options_.vocab),
+                                                                    "text is bytes, which have 256 values", "use --vocab 256 or more"});
     GivenOption const* held_out = find("held-out");
-    require_input(text || held_out == nullptr,
-                  {held_out != nullptr ? held_out->origin : "", "synthetic data has no held-out part", "leave it out"});
-    require_input(!(options_.evaluate && text && options_.held_out == 0),
+    require_input(is_cut_by_share(kind) || held_out == nullptr,
+                  {held_out != nullptr ? held_out->origin : "",
+                   kind == DataKind::cifar10 ? "cifar10 comes with a test batch" : "synthetic data has no held-out part", "leave it out"});
+    require_input(!(options_.evaluate && is_cut_by_share(kind) && options_.held_out == 0),
                   {"--eval with nothing held out", "there is nothing to evaluate on", "use --held-out 0.1"});
   }
 

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "app/choices.hpp"
+#include "app/data_request.hpp"
 #include "app/nearest.hpp"
 
 namespace shardmark {
@@ -143,7 +144,7 @@ Binding preset() {
 }
 
 bool is_gpt(Options const& options) { return options.model == ModelKind::gpt; }
-bool reads_text(Options const& options) { return options.data.starts_with("text:"); }
+bool has_share(Options const& options) { return is_cut_by_share(parse_data(options.data, "--data").kind); }
 bool is_sgd(Options const& options) { return options.optimizer == OptimizerKind::sgd; }
 
 constexpr double inf = std::numeric_limits<double>::max();
@@ -170,11 +171,12 @@ std::vector<OptionEntry> make_table() {
   add("tied-embeddings", "", when(is_gpt, flag(&Options::tied_embeddings)), "input and output share one embedding (gpt) [off]");
 
   group = "Data";
-  add("data", "synthetic|text:PATH", words(&Options::data),
-      "synthetic, or the bytes of a file or of a folder's files [synthetic in verify and for mlp, else "
-      "text:/usr/share/common-licenses]");
-  add("held-out", "F", when(reads_text, real(&Options::held_out, {0, below_one})), "share of a text that is kept for --eval [0.1]");
-  add("eval", "", flag(&Options::evaluate), "report the loss on the held-out part at the end [off]", bench_alone);
+  add("data", data_forms, words(&Options::data),
+      "synthetic, the bytes of a file or of a folder's files, token ids, MNIST's IDX files, CIFAR-10's binary batches [synthetic in "
+      "verify and for mlp, else text:/usr/share/common-licenses]");
+  add("held-out", "F", when(has_share, real(&Options::held_out, {0, below_one})),
+      "share that is kept for --eval; cifar10 has a test batch [verify 0, else 0.1]");
+  add("eval", "", flag(&Options::evaluate), "report loss and accuracy on the held-out part at the end [off]", bench_alone);
 
   group = "Work";
   add("batch", "N", when([](Options const& options) { return !options.batch_is_per_replica; }, whole(&Options::batch, 1, limits::batch)),

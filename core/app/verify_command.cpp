@@ -103,7 +103,7 @@ Verification prove_reduced(RankContext const& context, record::ReducedTwin& out)
       result.fingerprint = exact.fingerprint;
     }
   }
-  auto const model = build_model(small, small.dtype, JobPurpose::proof);
+  auto const model = build_model(small, data->shape(), small.dtype, JobPurpose::proof);
   out.model = describe_model(small, model->spec);
   out.reference = reference_name("reference");
   out.steps = result.steps;
@@ -149,7 +149,7 @@ Exit run_verify(RankContext const& context) {
   if (!options.json.empty() && options.json != "-" && context.prints()) record::require_appendable(options.json, "--json");
   Verification const result = verify(request_for(context, options, data), context.world);
   if (context.prints()) {
-    auto const model = build_model(options, options.dtype, JobPurpose::proof);
+    auto const model = build_model(options, data->shape(), options.dtype, JobPurpose::proof);
     std::string const json = to_json(result, environment_of(context));
     if (options.json == "-") {
       fmt::print("{}\n", json);

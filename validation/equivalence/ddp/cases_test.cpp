@@ -193,7 +193,7 @@ TEST(DdpCases, case_71_replicas_that_start_apart_are_made_equal) {
     Options mine = options;
     mine.seed = 1 + std::uint64_t(world.rank());
     Job job = ddp_job(options, 3);
-    job.model = build_model(mine, DType::f32, JobPurpose::proof);
+    job.model = build_model(mine, job.data->shape(), DType::f32, JobPurpose::proof);
     auto ops = make_reference_backend();
     Rig rig(job, {.ops = *ops, .world = world});
     auto const r = std::size_t(world.rank());

@@ -26,6 +26,7 @@ TEST(Defaults, VerifyIsSmallAndDeterministic) {
   EXPECT_EQ(options.steps, 20);
   EXPECT_EQ(options.warmup, 0);
   EXPECT_EQ(options.data, "synthetic");
+  EXPECT_EQ(options.held_out, 0) << "nothing is evaluated, so every window is proved on";
 }
 
 TEST(Defaults, BenchTrainsOnRealText) {
@@ -259,7 +260,15 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Refused{{"verify", "--hidden", "250"}, {"hidden 250 for 4 heads", "not be whole", "--heads 1, 2, 5, 10, 25, 50"}},
                       Refused{{"bench", "--vocab", "100"}, {"vocabulary 100 for text", "bytes", "256"}},
                       Refused{{"verify", "--data", "text:a", "--vocab", "255"}, {"vocabulary 255"}},
-                      Refused{{"verify", "--data", "tokens:a"}, {"tokens", "not in this version", "text:PATH"}},
+                      Refused{{"verify", "--data", "token:a"}, {"token:a", "not a kind of data", "tokens:FILE"}},
+                      Refused{{"verify", "--data", "tokens:"}, {"tokens:"}}, Refused{{"verify", "--data", "synthetic:a"}, {"synthetic:a"}},
+                      Refused{{"verify", "--model", "mlp", "--data", "idx:a"}, {"idx:", "one comma", "idx:IMAGES,LABELS"}},
+                      Refused{{"verify", "--model", "mlp", "--data", "idx:a,b,c"}, {"one comma"}},
+                      Refused{{"verify", "--model", "mlp", "--data", "idx:,b"}, {"one comma"}},
+                      Refused{{"verify", "--data", "idx:a,b"}, {"idx for model gpt", "takes tokens", "--model mlp"}},
+                      Refused{{"verify", "--data", "cifar10:a"}, {"cifar10 for model gpt"}},
+                      Refused{{"verify", "--model", "mlp", "--data", "tokens:a"}, {"tokens for model mlp", "takes vectors", "--model gpt"}},
+                      Refused{{"bench", "--model", "mlp", "--data", "cifar10:a", "--held-out", "0.1"}, {"--held-out", "test batch"}},
                       Refused{{"verify", "--data", "wikipedia"}, {"wikipedia", "text:PATH"}},
                       Refused{{"verify", "--data", "text:"}, {"text:"}},
                       Refused{{"verify", "--model", "mlp", "--data", "text:a"}, {"text for model mlp"}},

@@ -79,6 +79,9 @@ TEST(Description, IsAConfigurationThatGivesTheSameOptions) {
       {"bench", "--model", "mlp", "--batch-per-replica", "3", "--accumulate", "3"},
       {"verify", "--preset", "seed", "--momentum", "0.5", "--nesterov", "--inject", "delay:rank=1,seconds=0.25", "--dtype", "fp64"},
       {"bench", "--lr", "0.1234567890123", "--no-overlap", "--json", "--eval"},
+      {"bench", "--model", "mlp", "--data", "idx:a,b", "--held-out", "0.2", "--eval"},
+      {"bench", "--model", "mlp", "--data", "cifar10:a", "--eval"},
+      {"verify", "--data", "tokens:a"},
       {"verify", "--ranks-as-threads", "4", "--clip-norm", "1e-300"}};
   for (auto const& line : lines) {
     std::string const description = describe_json(parse(line));
