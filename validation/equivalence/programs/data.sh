@@ -38,8 +38,10 @@ refused() { # EXPECTED COMMAND...
   verified $ddp verify $gpt --vocab 257 --steps 3 --data "$(tokens 9)"
   refused "8.bin has 8 tokens.*at least 9 tokens" $ddp verify $gpt --vocab 257 --data "$(tokens 8)"
   refused "0.bin has 0 tokens.*at least 9 tokens" $ddp verify $gpt --vocab 257 --data "$(tokens 0)"
-  # case_120
+  # case_120: ids, and counts of elements and bytes beyond 31 bits (the embedding's 2457600000 in fp32, and 8 positions of 8192).
   refused "97.bin.*id 97 at position 96.*--vocab 98" $ddp verify $gpt --vocab 97 --data "tokens:$folder/97.bin"
+  "$SHARDMARK_BIN/serial" plan --layers 1 --hidden 8192 --heads 8 --seq 8 --vocab 300000 --tied-embeddings --batch 1 --json |
+    grep -q "\"parameters_bytes_embedding\":$((9830400000 + 8 * 8192 * 4))," || { echo "wrong size of a large embedding"; exit 1; }
 
   # case_122: four images of 3 x 2, labels 0 to 3.
   printf '\0\0\x08\x03\0\0\0\x04\0\0\0\x03\0\0\0\x02abcdefghijklmnopqrstuvwx' >"$folder/images"
