@@ -84,7 +84,7 @@ class Watchdog {
   std::unique_ptr<State> state_;
 };
 
-/// SIGTERM and SIGINT only set a flag from now on.
+/// SIGTERM and SIGINT only set a flag from now on. @pre called before any other thread is started, MPI's among them
 void install_signal_flags();
 /// Signal number that asked for a stop, or 0.
 int stop_requested();

@@ -21,7 +21,6 @@ constexpr double suspicious_seconds = 0.2;  // of silence, before a process is l
 
 std::atomic<int> stop_signal{0};
 std::atomic<int> stop_signals{0};
-static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may use nothing else");
 
 void note_signal(int signal) {
   stop_signal.store(signal);
@@ -51,12 +50,21 @@ struct Seen {
 }  // namespace
 
 void install_signal_flags() {
-  struct sigaction action {};
-  action.sa_handler = note_signal;
-  action.sa_flags = SA_RESTART;
-  sigemptyset(&action.sa_mask);
-  sigaction(SIGTERM, &action, nullptr);
-  sigaction(SIGINT, &action, nullptr);
+  // No handlers: a handler runs on the stack of the thread that the signal hits, and oneDNN's matmul kernels point the stack pointer
+  // into the heap while they run, where the handler's frame would overwrite what lies there. So the signals are blocked in this thread
+  // and, since threads inherit that, in all that come after it, but for one that waits for them.
+  static std::once_flag once;
+  std::call_once(once, [] {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+    std::thread([signals] {
+      for (int signal = 0;;)
+        if (sigwait(&signals, &signal) == 0) note_signal(signal);
+    }).detach();
+  });
 }
 
 int stop_requested() { return stop_signal.load(); }

@@ -79,8 +79,8 @@ int run(MpiSession& session, double timeout_seconds, int steps, Misdeed const& m
 }  // namespace shardmark
 
 int main(int argc, char** argv) {
-  shardmark::MpiSession session(argc, argv);
   shardmark::install_signal_flags();
+  shardmark::MpiSession session(argc, argv);
   if (argc != 6) session.end_job(shardmark::Exit::bad_request);
   return shardmark::run(session, std::atof(argv[1]), std::atoi(argv[2]), {argv[3], std::atoi(argv[4]), std::atoi(argv[5])});
 }
