@@ -9,7 +9,6 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "app/nearest.hpp"
 
@@ -17,6 +16,8 @@ namespace shardmark {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+constexpr std::size_t longest_config_bytes = 1 << 20;  // of all options together; a device or a data set given by mistake has more
 
 char const* what_is_expected(Takes takes) {
   switch (takes) {
@@ -35,7 +36,7 @@ char const* what_is_expected(Takes takes) {
 
 /// The value as JSON, short enough for a message.
 std::string shown(Json const& value) {
-  return fmt::format("{}, {}", printable(value.dump(-1, ' ', true, Json::error_handler_t::replace)), value.type_name());
+  return fmt::format("{} {}", value.type_name(), printable(value.dump(-1, ' ', true, Json::error_handler_t::replace)));
 }
 
 OptionValue value_from_json(OptionEntry const& entry, Json const& value, std::string const& origin) {
@@ -77,7 +78,9 @@ Json parse_json(std::string const& text, std::string const& origin) {
       return true;
     });
   } catch (Json::exception const& error) {
-    fail_input({fmt::format("{} is not JSON", origin), printable(error.what()), ""});
+    // "[json.exception.parse_error.101] parse error at line 2, column 1: ..."
+    std::string_view const what = error.what();
+    fail_input({fmt::format("{} is not JSON", origin), printable(what.substr(what.find("] ") + 2)), ""});
   }
 }
 
@@ -130,9 +133,13 @@ std::vector<GivenOption> read_config(std::string const& file, std::vector<std::s
   require_input(!std::filesystem::is_directory(file), {fmt::format("--config {}", printable(file)), "it is a folder", ""});
   std::ifstream stream(file, std::ios::binary);
   require_input(stream.good(), {fmt::format("--config {} can't be read", printable(file)), std::strerror(errno), ""});
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return parse_config(text.str(), file, known);
+  std::string text(longest_config_bytes + 1, '\0');
+  stream.read(text.data(), std::streamsize(text.size()));
+  text.resize(std::size_t(stream.gcount()));
+  require_input(text.size() <= longest_config_bytes,
+                {fmt::format("--config {} is too long", printable(file)), fmt::format("it has more than {} bytes", longest_config_bytes),
+                 "is it the right file?"});
+  return parse_config(text, file, known);
 }
 
 std::string describe_json(Options const& options) {

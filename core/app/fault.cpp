@@ -11,6 +11,8 @@
 namespace shardmark {
 namespace {
 
+constexpr double longest_delay_seconds = 1e6;
+
 /// Cuts `text` at the first `mark`; all of it, and nothing, when there is none.
 std::pair<std::string, std::string> cut(std::string const& text, char mark) {
   auto const at = text.find(mark);
@@ -41,6 +43,8 @@ void set_part(Fault& fault, std::string const& part, std::string const& origin) 
     require_input(fault.kind == Fault::Kind::delay, {where, "only delay takes seconds", ""});
     fault.seconds = std::get<double>(number(Takes::number));
     require_input(fault.seconds > 0, {fmt::format("{} {}", where, fault.seconds), "above 0", ""});
+    require_input(fault.seconds <= longest_delay_seconds,
+                  {fmt::format("{} {}", where, fault.seconds), fmt::format("at most {:g}", longest_delay_seconds), ""});
   } else {
     fail_input({fmt::format("{}: unknown key {}", origin, printable(key)), "rank, step, tensor, seconds", did_you_mean(key, keys)});
   }

@@ -30,7 +30,7 @@ std::string nearest(std::string_view word, std::span<std::string const> candidat
   int best_distance = std::max(2, int(word.size()) / 3) + 1;
   for (std::string const& candidate : candidates) {
     int const distance = edit_distance(word, candidate);
-    if (distance < best_distance) {
+    if (distance < best_distance && distance < int(candidate.size())) {  // at least one letter in common
       best = candidate;
       best_distance = distance;
     }

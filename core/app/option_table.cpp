@@ -76,8 +76,10 @@ Binding choice(Enum Options::*field) {
 Binding words(std::string Options::*field) {
   return {Takes::text,
           [=](Options& options, OptionValue const& value, std::string const& origin) {
-            require_input(!std::get<std::string>(value).empty(), {origin + " is empty", "", "leave it out, or give it a value"});
-            options.*field = std::get<std::string>(value);
+            auto const& text = std::get<std::string>(value);
+            require_input(!text.empty(), {origin + " is empty", "", "leave it out, or give it a value"});
+            require_input(text.find('\0') == std::string::npos, {origin + " holds a zero byte", "no path has one", ""});
+            options.*field = text;
           },
           [=](Options const& options) { return (options.*field).empty() ? OptionValue() : OptionValue(options.*field); }};
 }
@@ -211,7 +213,7 @@ std::vector<OptionEntry> make_table() {
   add("ranks-as-threads", "R",
       when([](Options const& options) { return options.ranks_as_threads > 0; }, whole(&Options::ranks_as_threads, 1, limits::thread_ranks)),
       "run R ranks as threads of one process, without MPI", work);
-  add("bucket-mb", "N", real(&Options::bucket_mib, {0, 1 << 20, excluded}), "MiB of gradients that are reduced together [25]");
+  add("bucket-mb", "N", real(&Options::bucket_mib, {0x1p-20, 1 << 20}), "MiB of gradients that are reduced together [25]");
   add("overlap", "", flag(&Options::overlap), "reduce gradients after the backward pass, not during it [off]");
 
   group = "Safety";
@@ -222,10 +224,10 @@ std::vector<OptionEntry> make_table() {
 
   group = "Output";
   add("dry-run", "", flag(&Options::dry_run), "print every option and where ranks would run; no work [off]");
-  add("out", "DIR", words(&Options::out), "run folder, which must not exist [runs/...]");
+  add("out", "DIR", words(&Options::out), "run folder, which must not exist [runs/...]", bench_alone);
   add("json", "FILE", json_file(), "results as JSON; without FILE on stdout");
-  add("csv", "FILE", words(&Options::csv), "results as CSV");
-  add("trace", "FILE", words(&Options::trace), "Chrome trace of a step");
+  add("csv", "FILE", words(&Options::csv), "results as CSV", bench_alone);
+  add("trace", "FILE", words(&Options::trace), "Chrome trace of a few updates after the timed ones", bench_alone);
   return table;
 }
 

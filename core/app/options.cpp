@@ -39,6 +39,9 @@ class CommandLine {
   void parse(int argc, char const* const* argv) {
     try {
       app_.parse(argc, argv);
+    } catch (CLI::ArgumentMismatch const& error) {
+      std::string const what = error.what();  // "--name: 1 required TYPE missing"
+      fail_input({fmt::format("{} needs a value", what.substr(0, what.find(':'))), "", fmt::format("see {} --help", usage_.program)});
     } catch (CLI::ParseError const& error) {
       fail_input({printable(error.what()), "the command line can't be read", fmt::format("see {} --help", usage_.program)});
     }
@@ -70,7 +73,9 @@ class CommandLine {
 
   std::string config() const {
     require_input(config_->count() <= 1, {"--config is given twice", "", "leave one out"});
-    return config_->count() == 0 ? "" : config_->results().front();
+    if (config_->count() == 0) return "";
+    require_input(!config_->results().front().empty(), {"--config is empty", "", "leave it out, or give it a file"});
+    return config_->results().front();
   }
 
   std::vector<GivenOption> given() const {

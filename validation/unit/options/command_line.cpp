@@ -224,7 +224,7 @@ INSTANTIATE_TEST_SUITE_P(Words, Refusals,
                                            Refused{{"verify", "--steps", "3.5"}, {"--steps", "3.5", "whole number"}},
                                            Refused{{"verify", "--lr", "nan"}, {"--lr", "nan", "number"}},
                                            Refused{{"verify", "--config", "a", "--config", "b"}, {"--config is given twice"}},
-                                           Refused{{"verify", "--out", ""}, {"--out is empty"}}));
+                                           Refused{{"bench", "--out", ""}, {"--out is empty"}}));
 
 INSTANTIATE_TEST_SUITE_P(Numbers, Refusals,
                          ::testing::Values(Refused{{"verify", "--batch", "0"}, {"--batch 0 is too small", "at least 1"}},
