@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 
 #include "app/bench.hpp"
 #include "app/describe.hpp"
@@ -48,6 +49,7 @@ void print_run(RankContext const& context, BenchRun const& run, record::Record c
   if (run.evaluated)
     print_row("held out", fmt::format("{:.4f}", run.evaluated->loss),
               fmt::format("accuracy {:.2f} % of {} {}s", run.evaluated->accuracy * 100, run.evaluated->counted, term_name(o)));
+  if (run.measured.stopped) fmt::print("  stopped by a signal after {} of {} timed steps\n", run.measured.step_seconds.size(), o.steps);
   if (!run.replicas_equal) fmt::print("  replicas' weights DIFFER after the last step\n");
   for (auto const& reason : record.unofficial) fmt::print("  unofficial: {} {}\n", record::code(reason.reason), reason.detail);
 }
@@ -75,7 +77,7 @@ Exit run_bench(RankContext const& context) {
   std::optional<record::RunFolder> folder;
   std::optional<CurrentRun> current;
   if (context.prints()) {
-    for (auto const& [path, option] : {std::pair{options.json, "--json"}, {options.csv, "--csv"}})
+    for (auto const& [path, option] : {std::pair{options.json, "--json"}, {options.csv, "--csv"}, {options.trace, "--trace"}})
       if (!path.empty() && path != "-") record::require_appendable(path, option);
     folder.emplace(options.out, record::run_name(options.program));
     current.emplace(*folder);
@@ -86,7 +88,13 @@ Exit run_bench(RankContext const& context) {
   BenchRun const run = time_run(context, data);
   record::Record const record = make_record(context, run, proofs);
   if (context.prints()) {
-    write_outputs(options, record, *folder);
+    // What was measured is printed even if no file takes it.
+    std::exception_ptr unwritten;
+    try {
+      write_outputs(options, record, *folder);
+    } catch (Error const&) {
+      unwritten = std::current_exception();
+    }
     if (options.json == "-") {
       fmt::print("{}\n", record::to_json_line(record));
     } else {
@@ -94,6 +102,7 @@ Exit run_bench(RankContext const& context) {
       fmt::print("  record: {}\n", folder->file("record.json"));
       print_last_line(context, record, run);
     }
+    if (unwritten) std::rethrow_exception(unwritten);
   }
   return record.verdict == record::Verdict::failed ? Exit::verification_failed : Exit::good;
 }
