@@ -9,6 +9,8 @@
 #include <limits>
 #include <thread>
 
+#include "comm/fabric.hpp"
+
 namespace shardmark {
 namespace {
 
@@ -90,6 +92,16 @@ void TraceHook::after(Program&, Action const& action, std::int64_t) {
   trace_.add({literal(action.what), phase_of(action.what), action.chunk.v, action.micro.v, begin_ns_, now_ns()});
 }
 
+namespace {
+
+/// For ever. A process is stopped as the kernel stops it; where ranks share one with the watchdog, its thread alone.
+void stop_this_rank() {
+  if (launched_by_mpi()) std::raise(SIGSTOP);
+  while (!launched_by_mpi()) std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
+}  // namespace
+
 ParamId InjectHook::target(Program& program) const {
   auto const& params = program.parts().model.spec.params;
   auto const at = std::find_if(params.begin(), params.end(), [&](ParamSpec const& p) { return p.name == fault_.tensor; });
@@ -115,7 +127,7 @@ void InjectHook::before(Program& program, Action const& action, std::int64_t win
       break;
     case Fault::Kind::stop:
       done_ = true;
-      std::raise(SIGSTOP);
+      stop_this_rank();
       break;
     case Fault::Kind::delay:
       done_ = true;
@@ -148,9 +160,11 @@ void InjectHook::spoil_gradient(Program& program) {
   }
 }
 
-void require_possible(Fault const& fault, ModelSpec const& spec, int ranks) {
+void require_possible(Fault const& fault, ModelSpec const& spec, int ranks, std::int64_t updates) {
   require_input(fault.rank >= 0 && fault.rank < ranks,
                 {fmt::format("--inject names rank {} of {} ranks", fault.rank, ranks), "", "ranks count from 0"});
+  require_input(fault.step <= updates,
+                {fmt::format("--inject at step {} of {}", fault.step, updates), "it would never happen", "choose an earlier step"});
   bool const known = fault.tensor.empty() ||
                      std::any_of(spec.params.begin(), spec.params.end(), [&](ParamSpec const& p) { return p.name == fault.tensor; });
   require_input(known, {fmt::format("--inject names {}, which this model doesn't have", fault.tensor), "",

@@ -56,7 +56,7 @@ class InjectHook final : public Hook {
   bool keeping_ = false;
 };
 
-/// @throws BadRequest when the fault names a parameter that the model lacks, or a rank that doesn't exist.
-void require_possible(Fault const& fault, ModelSpec const& spec, int ranks);
+/// @throws BadRequest when the fault names a parameter that the model lacks, or a rank or update that the run doesn't have.
+void require_possible(Fault const& fault, ModelSpec const& spec, int ranks, std::int64_t updates);
 
 }  // namespace shardmark

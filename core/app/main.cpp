@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
+#include <new>
 #include <thread>
 
 #include "app/build_job.hpp"
 #include "app/hooks.hpp"
+#include "app/memory_check.hpp"
 #include "app/run_end.hpp"
 #include "app/version.hpp"
 #include "comm/fabric.hpp"
@@ -34,9 +38,20 @@ int ranks_to_come(Options const& options) {
   return launcher_ranks();
 }
 
+/// How many of the job's ranks share this machine's memory; 1 where the launcher doesn't say.
+int ranks_here(int ranks, Options const& options) {
+  if (options.ranks_as_threads > 0) return ranks;
+  for (char const* name : {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"})
+    if (char const* text = std::getenv(name)) return std::max(1, std::atoi(text));
+  return 1;
+}
+
 /// Everything that can be refused is refused before a rank starts work.
 void refuse_early(Options const& options, Strategy const& strategy) {
   if (launched_by_mpi()) require_matching_launcher(launcher_ranks(), ranks_before_start());
+  require_input(options.ranks_as_threads == 0 || launcher_ranks() <= 1,
+                {fmt::format("--ranks-as-threads in each of the launcher's {} processes", launcher_ranks()),
+                 "these would be independent jobs", "start it without the launcher, or leave the option out"});
   int const ranks = ranks_to_come(options);
   if (ranks == 0) return;
   int const replicas = strategy.mesh(options, ranks).data;
@@ -44,8 +59,15 @@ void refuse_early(Options const& options, Strategy const& strategy) {
   require_fit(options, replicas);
   Job const job =
       build_job(options, strategy, ranks, options.dtype, JobPurpose::training, build_dataset(options, replicas, JobPurpose::training));
-  if (options.inject) require_possible(*options.inject, job.model->spec, ranks);
+  if (options.inject) require_possible(*options.inject, job.model->spec, ranks, options.warmup + options.steps);
   if (options.evaluate) build_held_out(options);
+  if (!options.dry_run) require_memory(job, ranks_here(ranks, options));
+}
+
+/// What was printed must have arrived: a full disk or a closed pipe under stdout is no success.
+Exit finish(Exit code) {
+  if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+  throw RankFailure(fmt::format("can't write to stdout ({})", std::strerror(errno)));
 }
 
 struct Ending {
@@ -59,11 +81,17 @@ Exit run_body(Options const& options, Strategy const& strategy, Communicator& wo
   while_waiting([](void* b) { static_cast<StatusBoard*>(b)->beat_waiting(); }, &board);
   board.set(0, RankState::working, "start");
   try {
-    Exit const code = body({options, strategy, world, board});
+    Exit const code = finish(body({options, strategy, world, board}));
     ending.good = true;
     return code;
   } catch (Error const& error) {
-    end_run(record::State::failed, error.code());
+    end_run(stop_requested() != 0 ? record::State::cancelled : record::State::failed, error.code());
+    throw;
+  } catch (std::bad_alloc const&) {
+    end_run(record::State::oom, Exit::rank_failed);
+    throw RankFailure("out of memory");
+  } catch (std::exception const&) {
+    end_run(record::State::failed, Exit::rank_failed);
     throw;
   }
 }
@@ -142,9 +170,9 @@ int report_before_start(Error const& error) {
 }
 
 int run_ranks(Options const& options, int& argc, char**& argv, Exit (*body)(RankContext const&), Strategy const& strategy) {
-  install_signal_flags();
   try {
     refuse_early(options, strategy);
+    install_signal_flags();  // from here on there is something to write when a signal comes
     if (options.ranks_as_threads > 0) return run_threads(options, strategy, body);
     if (launched_by_mpi()) return run_mpi(options, strategy, argc, argv, body);
     return run_alone(options, strategy, body);
@@ -163,10 +191,10 @@ int run_strategy(Strategy const& strategy, int argc, char** argv) {
     ParseResult parsed = parse_options(usage, argc, argv);
     if (!parsed.options) {
       fmt::print("{}", parsed.text);
-      return int(Exit::good);
+      return int(finish(Exit::good));
     }
     Options const& options = *parsed.options;
-    if (options.command == Command::plan) return int(run_plan(options, strategy, std::max(1, options.ranks)));
+    if (options.command == Command::plan) return int(finish(run_plan(options, strategy, std::max(1, options.ranks))));
     return run_ranks(options, argc, argv,
                      options.dry_run                      ? run_dry
                      : options.command == Command::verify ? run_verify
@@ -174,6 +202,8 @@ int run_strategy(Strategy const& strategy, int argc, char** argv) {
                      strategy);
   } catch (Error const& error) {
     return report_before_start(error);
+  } catch (std::exception const& error) {
+    return report_before_start(Error(Exit::rank_failed, error.what()));
   }
 }
 

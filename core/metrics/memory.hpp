@@ -17,6 +17,9 @@ struct ProcessMemory {
 /// Reading PSS walks the page tables (milliseconds a gigabyte): not in timed steps.
 ProcessMemory read_process_memory(std::string const& proc = "/proc");
 
+/// What can still be allocated on this machine and in this process's control groups (version 2), without swapping.
+Measured<std::int64_t> read_available_memory(std::string const& proc = "/proc", std::string const& sys = "/sys");
+
 /// The largest PSS among the moments at which it was asked to look.
 class PssPeak {
  public:
