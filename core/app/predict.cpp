@@ -11,6 +11,8 @@ namespace shardmark {
 namespace {
 
 constexpr int probe_rounds = 7;
+// The rates no longer depend on sizes beyond these, and a plan for a cluster is made on a login node.
+constexpr std::int64_t most_positions = 2048, most_width = 4096, most_reduced = 1 << 24;
 
 /// Median seconds of one call.
 template <class F>
@@ -32,14 +34,14 @@ std::array<std::int64_t, 2> typical_matrix(Model const& model) {
     if (p.shape.size() == 2 && p.name.find("wte") == std::string::npos && p.name.find("wpe") == std::string::npos &&
         p.elements() > best[0] * best[1])
       best = {p.shape[0], p.shape[1]};
-  return best;
+  return {std::min(best[0], most_width), std::min(best[1], most_width)};
 }
 
 std::int64_t positions_of(Job const& job) {
   std::int64_t per_sample = 1;
   for (std::size_t d = 0; d + 1 < job.model->blocks.front().boundary.size(); ++d) per_sample *= job.model->blocks.front().boundary[d];
   std::int64_t const rows = std::max<std::int64_t>(1, job.global_batch / job.replicas / job.micros);
-  return rows * per_sample;
+  return std::min(rows * per_sample, most_positions);
 }
 
 }  // namespace
@@ -52,7 +54,7 @@ Probe run_probe(Job const& job, Backend& ops, Communicator& replicas) {
   std::int64_t const positions = positions_of(job), copied = 4 << 20;
   std::int64_t largest = 1;
   for (auto const& buckets : job.schedule.buckets)
-    for (Bucket const& b : buckets) largest = std::max(largest, b.elements);
+    for (Bucket const& b : buckets) largest = std::max(largest, std::min(b.elements, most_reduced));
   std::size_t const slab = std::size_t(positions * (rows + columns) + rows * columns + 2 * copied + largest) * 8 + (1 << 16);
   Arena arena(ops.reserve(slab, Place::host), ledger);
   arena.watch(*stream);
