@@ -263,6 +263,7 @@ record::Record make_record(RankContext const& context, BenchRun const& run, Proo
   r.run.state = run.measured.stopped ? record::State::cancelled : record::State::completed;
   r.run.exit_code = r.verdict == record::Verdict::failed ? int(Exit::verification_failed) : 0;
   r.unofficial = record::reasons_against(r);
+  if (!proofs.in_situ_fits) r.unofficial.push_back({record::Reason::in_situ_does_not_fit, "the timed configuration itself was not proven"});
   return r;
 }
 

@@ -56,14 +56,16 @@ std::string compare_table(Comparison const& c, Options const& o, ModelSpec const
   }
   for (Entrant const& e : c.entrants) {
     if (!e.left_out.empty()) continue;
-    bool const first = &e == fastest || paired_ratio(e.tokens_per_second, fastest->tokens_per_second).may_be_equal();
-    out += row(e, base, first && c.rounds > 1);
+    auto const ci = paired_ratio(e.tokens_per_second, fastest->tokens_per_second).ci95;
+    out += row(e, base, &e == fastest || (ci && ci->holds(1)));
   }
   bool const any_left = std::any_of(c.entrants.begin(), c.entrants.end(), [](Entrant const& e) { return !e.left_out.empty(); });
   if (any_left) out += title("left out");
   for (Entrant const& e : c.entrants)
     if (!e.left_out.empty()) out += fmt::format(" {:<22} {}\n", e.strategy->name(), e.left_out);
-  out += "\n *      not distinguishable from the fastest: paired ratio per round, 95 % interval holds 1 (or too few rounds)\n";
+  out += median_interval(fastest->tokens_per_second)
+             ? "\n *      not distinguishable from the fastest: paired ratio per round, 95 % interval holds 1\n"
+             : fmt::format("\n *      fastest; {} rounds are too few for intervals (6 or more)\n", c.rounds);
   if (base != nullptr)
     out += fmt::format(" x ser  base {:.0f} {}/s: serial, 1 rank, same global batch, the other ranks asleep\n",
                        median(base->tokens_per_second), term_name(o));

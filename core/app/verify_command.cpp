@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "app/bench.hpp"
 #include "app/describe.hpp"
 #include "app/hooks.hpp"
 #include "base/build_info.hpp"
 #include "comm/fabric.hpp"
 #include "metrics/host.hpp"
+#include "metrics/memory.hpp"
 #include "record/files.hpp"
 #include "verify/verify.hpp"
 
@@ -47,7 +50,10 @@ VerifyRequest request_for(RankContext const& context, Options const& options, st
       hooks.push_back(std::make_unique<InjectHook>(fault, rank));
       return hooks;
     };
-  request.beat = [&board = context.board] { board.beat(); };
+  request.beat = [&board = context.board] {
+    board.beat();
+    if (int const signal = stop_requested()) throw RankFailure(fmt::format("stopped by signal {} while it was verified", signal));
+  };
   return request;
 }
 
@@ -115,7 +121,7 @@ Verification prove_reduced(RankContext const& context, record::ReducedTwin& out)
 }
 
 /// Step 1 of exactly the timed configuration, at full size, against fp64 by the fast deterministic matmul.
-Verification prove_in_situ(RankContext const& context, std::shared_ptr<Dataset const> const& data, record::InSitu& out) {
+VerifyRequest in_situ_request(RankContext const& context, std::shared_ptr<Dataset const> const& data) {
   VerifyRequest request = request_for(context, context.options, data);
   request.scope = Scope::in_situ;
   request.steps = 0;
@@ -126,6 +132,10 @@ Verification prove_in_situ(RankContext const& context, std::shared_ptr<Dataset c
     return build_job(options, strategy, ranks, dtype, JobPurpose::training, data);
   };
   request.reference_backend = [] { return make_cpu_backend(Determinism::deterministic); };
+  return request;
+}
+
+Verification prove_in_situ(RankContext const& context, VerifyRequest const& request, record::InSitu& out) {
   Verification result = verify(request, context.world);
   out.reference = reference_name("cpu");
   out.steps = 1;
@@ -133,6 +143,21 @@ Verification prove_in_situ(RankContext const& context, std::shared_ptr<Dataset c
   out.worst_ratio = result.worst_ratio();
   if (Check const* worst = worst_of(result)) out.worst_tensor = worst->tensor;
   return result;
+}
+
+/// Whether the fp64 reference of the timed configuration and the candidate fit into what this node has left. The same on every rank.
+bool in_situ_fits(RankContext const& context, VerifyRequest const& request) {
+  constexpr double envelope_bytes_per_parameter = 24;  // values, magnitudes and deviations that verify holds
+  Job const reference = request.make_job(DType::f64);
+  double const needed = double(dry_run(serial_twin(reference), 0).slab_bytes) +
+                        envelope_bytes_per_parameter * double(reference.model->spec.elements()) +
+                        double(dry_run(request.make_job(request.dtype), context.world.rank()).slab_bytes);
+  HostExchange exchange(context.world);
+  auto const hosts = exchange.gather_texts(read_host_info().hostname);
+  auto const here = std::count(hosts.begin(), hosts.end(), hosts[std::size_t(context.world.rank())]);
+  auto const available = read_available_memory();
+  bool const fits = !available || needed * double(here) <= double(*available);
+  return exchange.max(fits ? 0 : 1) == 0;
 }
 
 void print_failure(RankContext const& context, Verification const& result, std::string_view part) {
@@ -176,12 +201,20 @@ Proofs prove_timed_configuration(RankContext const& context, std::shared_ptr<Dat
   record::InSitu in_situ;
   Verification const twin = prove_reduced(context, reduced);
   print_failure(context, twin, "reduced twin");
-  Verification const full = prove_in_situ(context, data, in_situ);
-  print_failure(context, full, "in situ");
-  out.verdict = recorded(worse(twin.verdict, full.verdict));
   out.verification.reduced = reduced;
-  out.verification.in_situ = in_situ;
-  out.verification.seconds = twin.seconds + full.seconds;
+  VerifyRequest const request = in_situ_request(context, data);
+  out.in_situ_fits = in_situ_fits(context, request);
+  if (out.in_situ_fits) {
+    Verification const full = prove_in_situ(context, request, in_situ);
+    print_failure(context, full, "in situ");
+    out.verdict = recorded(worse(twin.verdict, full.verdict));
+    out.verification.in_situ = in_situ;
+    out.verification.seconds = twin.seconds + full.seconds;
+  } else {
+    out.verdict = recorded(worse(twin.verdict, Verdict::unverified));
+    out.verification.in_situ = Measured<record::InSitu>::missing("the fp64 state of the timed configuration does not fit into memory");
+    out.verification.seconds = twin.seconds;
+  }
   out.verification.negative_control = Measured<record::NegativeControl>::missing("run verify --inject bitflip:rank=0 to see a check fail");
   return out;
 }
