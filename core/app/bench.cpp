@@ -74,13 +74,11 @@ Exit run_bench(RankContext const& context) {
   Options const& options = context.options;
   int const replicas = context.strategy.mesh(options, context.world.size()).data;
   auto const data = build_dataset(options, replicas, JobPurpose::training);
-  std::optional<record::RunFolder> folder;
-  std::optional<CurrentRun> current;
+  record::RunFolder* folder = nullptr;
   if (context.prints()) {
     for (auto const& [path, option] : {std::pair{options.json, "--json"}, {options.csv, "--csv"}, {options.trace, "--trace"}})
       if (!path.empty() && path != "-") record::require_appendable(path, option);
-    folder.emplace(options.out, record::run_name(options.program));
-    current.emplace(*folder);
+    folder = &begin_run(options.out, record::run_name(options.program));
     folder->write(
         start_record(context, build_job(options, context.strategy, context.world.size(), options.dtype, JobPurpose::training, data)));
   }

@@ -96,12 +96,7 @@ Exit compare_on_ranks(RankContext const& context) {
   comparison.entrants = entrants_for(context);
   comparison.rounds = options.rounds;
   comparison.updates = options.warmup + options.steps;
-  std::optional<record::RunFolder> folder;
-  std::optional<CurrentRun> current;
-  if (context.prints()) {
-    folder.emplace(options.out, record::run_name("compare"));
-    current.emplace(*folder);
-  }
+  record::RunFolder* folder = context.prints() ? &begin_run(options.out, record::run_name("compare")) : nullptr;
   auto const data = build_dataset(options, context.world.size(), JobPurpose::training);
   auto const say = [&](std::string const& line) {
     if (context.prints()) fmt::print(stderr, "{}\n", line);
@@ -123,6 +118,7 @@ Exit compare_on_ranks(RankContext const& context) {
       say(fmt::format("round {} of {}: {}", round + 1, comparison.rounds, e.strategy->name()));
       on_ranks_of(e, context, exchange, [&](RankContext const& c) {
         BenchRun const run = time_run(c, data);
+        if (run.measured.stopped) return;
         record::Record record = make_record(c, run, proofs[i]);
         record.run.round = round + 1;
         if (!context.prints()) return;
@@ -130,6 +126,10 @@ Exit compare_on_ranks(RankContext const& context) {
         folder->write(record);
         record::append_line(folder->file("records.jsonl"), record::to_json_line(record));
       });
+      // Rates of a round that not all have run can't be compared.
+      if (exchange.max(stop_requested()) > 0)
+        throw RankFailure(fmt::format("stopped by a signal in round {} of {}; the runs before it are in records.jsonl of the run folder",
+                                      round + 1, comparison.rounds));
     }
   }
   comparison.seconds = seconds_between(began, now_ns());

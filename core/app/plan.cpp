@@ -126,6 +126,7 @@ std::string plan_json(Plan const& plan, Options const& options) {
 }  // namespace
 
 Exit run_plan(Options const& options, Strategy const& strategy, int ranks) {
+  if (!options.json.empty() && options.json != "-") record::require_appendable(options.json, "--json");
   Plan const plan = make_plan(options, strategy, ranks);
   if (options.json == "-")
     fmt::print("{}\n", plan_json(plan, options));

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <memory>
 #include <mutex>
 #include <string_view>
 
@@ -9,18 +10,14 @@ namespace shardmark {
 namespace {
 
 std::mutex mutex;
-record::RunFolder* current = nullptr;
+std::unique_ptr<record::RunFolder> current;
 
 }  // namespace
 
-CurrentRun::CurrentRun(record::RunFolder& folder) {
+record::RunFolder& begin_run(std::string const& out, record::RunName const& name) {
   std::lock_guard lock(mutex);
-  current = &folder;
-}
-
-CurrentRun::~CurrentRun() {
-  std::lock_guard lock(mutex);
-  current = nullptr;
+  current = std::make_unique<record::RunFolder>(out, name);
+  return *current;
 }
 
 void end_run(record::State state, Exit code) noexcept {

@@ -6,13 +6,8 @@
 
 namespace shardmark {
 
-/// While it lives, `folder` is the one that end_run() closes. One at a time in a process.
-class CurrentRun {
- public:
-  explicit CurrentRun(record::RunFolder& folder);
-  ~CurrentRun();
-  CurrentRun(CurrentRun const&) = delete;
-};
+/// Makes the folder of this process's run, whose record end_run() ends. It outlives the exception that ends the run.
+record::RunFolder& begin_run(std::string const& out, record::RunName const& name);
 
 /// Writes the end into the current run's record, if there is one. From any thread.
 void end_run(record::State state, Exit code) noexcept;
