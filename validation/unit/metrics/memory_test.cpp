@@ -1,9 +1,13 @@
 #include "metrics/memory.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 
 namespace shardmark {
 namespace {
@@ -47,6 +51,27 @@ TEST(ProcessMemory, WhatCannotBeReadIsMissingWithAReason) {
   auto const memory = read_process_memory("/nowhere");
   EXPECT_FALSE(memory.pss);
   EXPECT_NE(memory.pss.reason().find("/nowhere/self/smaps_rollup"), std::string::npos);
+}
+
+TEST(AvailableMemory, IsTheLeastOfTheMachineAndTheGroupsAround) {
+  namespace fs = std::filesystem;
+  fs::path const root = fs::path(testing::TempDir()) / fmt::format("available_memory.{}", getpid());
+  auto const write = [&](fs::path const& file, std::string const& text) {
+    fs::create_directories((root / file).parent_path());
+    std::ofstream(root / file) << text;
+  };
+  auto const available = [&] { return *read_available_memory(root / "proc", root / "sys"); };
+  write("proc/meminfo", "MemTotal: 9000 kB\nMemAvailable: 8000 kB\n");
+  write("proc/self/cgroup", "4:memory:/elsewhere\n0::/job/step\n");
+  write("sys/fs/cgroup/job/step/memory.max", "max\n");
+  EXPECT_EQ(available(), 8000 * 1024);  // no limit
+  write("sys/fs/cgroup/job/memory.max", "5000000\n");
+  write("sys/fs/cgroup/job/memory.stat", "anon 1000000\nfile 3000000\n");
+  EXPECT_EQ(available(), 4000000);  // the job's limit, though the step has none; page cache isn't counted
+  write("sys/fs/cgroup/job/memory.stat", "anon 6000000\n");
+  EXPECT_EQ(available(), 0);
+  fs::remove_all(root);
+  EXPECT_FALSE(read_available_memory(root / "proc", root / "sys"));
 }
 
 }  // namespace
