@@ -16,11 +16,19 @@ void HostExchange::sync() { barrier(world_, arena_, stream_); }
 
 std::vector<std::vector<double>> HostExchange::gather(std::vector<double> const& mine) {
   std::size_t const n = std::size_t(world_.size());
-  std::vector<double> all(n * mine.size());
-  if (!mine.empty()) all_gather(world_, arena_, stream_, mine, all);
   std::vector<std::vector<double>> out(n);
-  for (std::size_t r = 0; r < n; ++r)
-    out[r].assign(all.begin() + std::ptrdiff_t(r * mine.size()), all.begin() + std::ptrdiff_t((r + 1) * mine.size()));
+  // In pieces that fit beside what all ranks send, however long a run was.
+  std::size_t const most = std::max<std::size_t>(1, pages_.bytes() / sizeof(double) / (2 * (n + 1)));
+  std::vector<double> all;
+  for (std::size_t begin = 0; begin < mine.size(); begin += most) {
+    std::span<double const> const piece = std::span(mine).subspan(begin, std::min(most, mine.size() - begin));
+    all.resize(n * piece.size());
+    all_gather(world_, arena_, stream_, piece, all);
+    for (std::size_t r = 0; r < n; ++r) {
+      auto const first = all.begin() + std::ptrdiff_t(r * piece.size());
+      out[r].insert(out[r].end(), first, first + std::ptrdiff_t(piece.size()));
+    }
+  }
   return out;
 }
 
@@ -51,6 +59,8 @@ double HostExchange::sum(double value) {
 
 namespace {
 
+constexpr std::int64_t most_reserved = 1 << 20;  // updates
+
 /// One update, timed on this rank.
 double timed_update(Program& program) {
   if (stop_requested() != 0) program.ask_to_stop();
@@ -64,13 +74,13 @@ double timed_update(Program& program) {
 Measurement measure(Rig& rig, Communicator& world, std::int64_t warmup, std::int64_t steps, void (*beat)(void*, std::int64_t),
                     void* argument) {
   Program& program = rig.program();
-  // Room for every rank's samples; pages that stay unused cost nothing.
-  HostExchange exchange(world, (std::size_t(steps) * std::size_t(world.size() + 2) * 2 + (1 << 18)) * sizeof(double));
-  program.reserve_history(std::size_t(warmup + steps));
+  HostExchange exchange(world);
+  // Room ahead for what a run plausibly takes; one that goes on for longer grows now and then.
+  program.reserve_history(std::size_t(std::min(warmup + steps, most_reserved)));
   Measurement out;
   PssPeak pss;
   std::vector<double> mine;
-  mine.reserve(std::size_t(std::min<std::int64_t>(steps, 1 << 20)));
+  mine.reserve(std::size_t(std::min(steps, most_reserved)));
   for (std::int64_t s = 0; s < warmup && !program.last().stop; ++s) {
     timed_update(program);
     beat(argument, s + 1);
