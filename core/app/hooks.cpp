@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <cstring>
 #include <limits>
@@ -146,12 +147,28 @@ void InjectHook::after(Program& program, Action const& action, std::int64_t wind
   if (program.store().gradients().complete({unit, 0})) spoil_gradient(program);
 }
 
+namespace {
+
+/// Where a flipped bit changes something: the gradient of a row that no token used is zero, and stays next to zero.
+std::size_t largest_element(View const& g) {
+  std::int64_t best = 0;
+  auto const magnitude = [&](std::int64_t i) {
+    return g.dtype == DType::f64 ? std::abs(g.as<double>()[i]) : double(std::abs(g.as<float>()[i]));
+  };
+  for (std::int64_t i = 1; i < g.elements(); ++i)
+    if (magnitude(i) > magnitude(best)) best = i;
+  return std::size_t(best);
+}
+
+}  // namespace
+
 void InjectHook::spoil_gradient(Program& program) {
   done_ = true;
   program.stream().synchronize();
   View const g = gradient(program, target(program));
   std::size_t const size = width(g.dtype);
-  if (fault_.kind == Fault::Kind::bitflip) g.data[size - 1] ^= std::byte{0x20};  // a high bit of the first element's exponent
+  std::byte* const at = g.data + largest_element(g) * size;
+  if (fault_.kind == Fault::Kind::bitflip) at[size - 1] ^= std::byte{0x20};  // a high bit of the exponent
   if (fault_.kind == Fault::Kind::nan && g.dtype == DType::f32) *g.as<float>() = std::numeric_limits<float>::quiet_NaN();
   if (fault_.kind == Fault::Kind::nan && g.dtype == DType::f64) *g.as<double>() = std::numeric_limits<double>::quiet_NaN();
   if (fault_.kind == Fault::Kind::drop_reduction) {

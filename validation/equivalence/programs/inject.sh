@@ -13,5 +13,6 @@ must_fail() { # FAULT NAMED
 }
 
 must_fail bitflip:rank=2,tensor=h.1.mlp.fc.weight,step=1 "gradient of h.1.mlp.fc.weight"
+must_fail bitflip:rank=2 "gradient of "  # as in the README: no tensor named, the first one has rows of unused tokens
 must_fail nan:rank=1,tensor=ln_f.bias,step=1 "gradient of ln_f.bias"
 must_fail drop-reduction:rank=0,tensor=h.0.attn.q.weight,step=1 "gradient of h.0.attn.q.weight"
