@@ -86,14 +86,18 @@ struct HostBatch {
   std::uint64_t hash = 0;             // of ids and content; equal on all ranks that must read the same
 };
 
-/// How an update is cut: into `replicas` pieces, each into `micros` pieces (nested, validation rule 2: 10 over 2 x 3 is 2,2,1 | 2,2,1).
-/// `replica` is the one that is read. With `all_replicas` one process reads all of them, one after the other, as serial twins do:
-/// micro index = replica * micros + k.
+/// What an update is made of: a global batch, or one micro-batch of it, with its own denominator and number (PipeDream without a flush).
+enum class UpdateOf : std::uint8_t { batch, micro };
+
+/// How a global batch is cut: into `replicas` pieces, each into `micros` pieces (nested, validation rule 2: 10 over 2 x 3 is
+/// 2,2,1 | 2,2,1). `replica` is the one that is read. With `all_replicas` one process reads all of them, one after the other, as serial
+/// twins do: micro index = replica * micros + k. UpdateOf::micro is for one replica.
 struct Cut {
   int replicas = 1;
   int replica = 0;
   int micros = 1;
   bool all_replicas = false;
+  UpdateOf update = UpdateOf::batch;
 };
 
 /// Reads micro-batches in order, without end; with `depth` > 0 a thread reads up to `depth` of them ahead. All memory is taken at

@@ -17,19 +17,21 @@ namespace {
 /// Reads one micro-batch after the other; knows nothing of threads.
 class Reader {
  public:
-  Reader(Dataset const& data, Sampler const& sampler, Cut cut, std::int64_t first_update)
-      : data_(data), sampler_(sampler), cut_(cut), update_(first_update), buffer_(std::size_t(sampler.global_batch())) {
+  Reader(Dataset const& data, Sampler const& sampler, Cut cut, std::int64_t first_batch)
+      : data_(data), sampler_(sampler), cut_(cut), batch_(first_batch), buffer_(std::size_t(sampler.global_batch())) {
     expect(cut.replicas > 0 && cut.micros > 0, "an update is cut into at least one piece");
     expect(cut.replica >= 0 && cut.replica < cut.replicas, "a replica among the replicas");
+    expect(cut.update == UpdateOf::batch || cut.replicas == 1, "an update of one micro-batch has one replica");
   }
 
-  int micros_per_update() const { return cut_.all_replicas ? cut_.replicas * cut_.micros : cut_.micros; }
+  int micros_per_batch() const { return cut_.all_replicas ? cut_.replicas * cut_.micros : cut_.micros; }
+  int micros_per_update() const { return cut_.update == UpdateOf::micro ? 1 : micros_per_batch(); }
   /// The first piece of the first piece is never smaller than any other.
   std::int64_t largest_rows() const { return piece_of(piece_of(sampler_.global_batch(), cut_.replicas, 0).size(), cut_.micros, 0).size(); }
 
   void read(HostBatch& out) {
     if (micro_ == 0) {
-      window_ = sampler_.samples_of(update_, buffer_);
+      window_ = sampler_.samples_of(batch_, buffer_);
       window_counted_ = counted_of(data_, window_);
     }
     int replica = cut_.all_replicas ? micro_ / cut_.micros : cut_.replica;
@@ -37,11 +39,13 @@ class Reader {
     Range const part = piece_of(std::int64_t(window_.size()), cut_.replicas, replica);
     Range piece = piece_of(part.size(), cut_.micros, micro_ % cut_.micros);
     if (mutant("drop_sample") && distributed() && piece.size() > 0) --piece.end;
-    fill(out, data_, update_, window_.subspan(std::size_t(part.begin + piece.begin), std::size_t(piece.size())));
-    out.window_counted = window_counted_;
-    if (++micro_ == micros_per_update()) {
+    bool const own = cut_.update == UpdateOf::micro;
+    fill(out, data_, own ? batch_ * cut_.micros + micro_ : batch_,
+         window_.subspan(std::size_t(part.begin + piece.begin), std::size_t(piece.size())));
+    out.window_counted = own ? out.counted : window_counted_;
+    if (++micro_ == micros_per_batch()) {
       micro_ = 0;
-      ++update_;
+      ++batch_;
     }
   }
 
@@ -52,7 +56,7 @@ class Reader {
   Dataset const& data_;
   Sampler sampler_;
   Cut cut_;
-  std::int64_t update_;
+  std::int64_t batch_;
   int micro_ = 0;
   std::vector<std::int64_t> buffer_;
   std::span<std::int64_t const> window_;

@@ -21,11 +21,16 @@ enum class Pass : std::uint8_t { train, recompute, evaluate };
 /// Until which half of the backward a saved tensor is needed.
 enum class Until : std::uint8_t { input, weight };
 
+/// nothing: for a forward without a backward of its own (evaluation, a block that will be recomputed): what is saved is freed at once.
+enum class Keep : std::uint8_t { all, nothing };
+
 /// Fixed slots for what a forward saves: one Stash per (block, micro-batch) in flight.
 class Stash {
  public:
-  explicit Stash(std::size_t slots) : slots_(slots) {}
-  void save(std::size_t slot, Tensor tensor, Until until) { slots_.at(slot) = {std::move(tensor), until}; }
+  explicit Stash(std::size_t slots, Keep keep = Keep::all) : slots_(slots), keep_(keep) {}
+  void save(std::size_t slot, Tensor tensor, Until until) {
+    if (keep_ == Keep::all) slots_.at(slot) = {std::move(tensor), until};
+  }
   Tensor const& operator[](std::size_t slot) const { return slots_.at(slot).first; }
   Tensor take(std::size_t slot) { return std::exchange(slots_.at(slot).first, {}); }
   /// After the input gradient: drops what only it needed. After the weight gradient: drops all.
@@ -34,6 +39,7 @@ class Stash {
 
  private:
   std::vector<std::pair<Tensor, Until>> slots_;
+  Keep keep_;
 };
 
 /// One micro-batch on this rank's device. `rows` may be 0.
@@ -80,7 +86,7 @@ class Layer {
   virtual Tensor backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) = 0;
 };
 
-/// The unit of partition and of checkpointing.
+/// The unit of partition and of checkpointing. Its body leaves its input as it was: a recomputation starts from it.
 struct Block {
   std::string name;
   std::unique_ptr<Layer> body;

@@ -9,13 +9,16 @@
 
 namespace shardmark {
 
-/// Tensors in front of a block: its input (activation), or the gradient of it that its backward made.
+/// What stands in front of a block: its input, the gradient of it that its backward made, or an input that is kept for a recomputation.
+enum class AtEdge : std::uint8_t { activation, gradient, kept_input };
+
+/// Tensors in front of blocks.
 class Boundaries {
  public:
   Boundaries() { live_.reserve(256); }
-  void put(ChunkId edge, MicroId micro, bool gradient, Tensor tensor) { live_.push_back({edge, micro, gradient, std::move(tensor)}); }
-  Tensor take(ChunkId edge, MicroId micro, bool gradient) {
-    auto const at = find(edge, micro, gradient);
+  void put(ChunkId edge, MicroId micro, AtEdge what, Tensor tensor) { live_.push_back({edge, micro, what, std::move(tensor)}); }
+  Tensor take(ChunkId edge, MicroId micro, AtEdge what) {
+    auto const at = find(edge, micro, what);
     expect(at != live_.end(), "an action needs a tensor that nothing has made");
     Tensor out = std::move(at->tensor);
     *at = std::move(live_.back());
@@ -28,12 +31,11 @@ class Boundaries {
   struct Entry {
     ChunkId edge;
     MicroId micro;
-    bool gradient;
+    AtEdge what;
     Tensor tensor;
   };
-  std::vector<Entry>::iterator find(ChunkId edge, MicroId micro, bool gradient) {
-    return std::find_if(live_.begin(), live_.end(),
-                        [&](Entry const& e) { return e.edge == edge && e.micro == micro && e.gradient == gradient; });
+  std::vector<Entry>::iterator find(ChunkId edge, MicroId micro, AtEdge what) {
+    return std::find_if(live_.begin(), live_.end(), [&](Entry const& e) { return e.edge == edge && e.micro == micro && e.what == what; });
   }
   std::vector<Entry> live_;
 };

@@ -1,6 +1,7 @@
 #include "run/job.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 #include "backend/decorators/meta.hpp"
 #include "comm/decorators/recording.hpp"
@@ -67,15 +68,21 @@ constexpr int warm_windows = 2, counted_windows = 2;
 }  // namespace
 
 Job serial_twin(Job const& job) {
-  expect(job.schedule.synchronous(), "only synchronous schedules have this twin");
+  expect(job.schedule.synchronous() == job.delays.empty(), "an asynchronous job says by how much its weights lag");
   Job twin = job;
   twin.mesh = {};
   twin.plays_all_replicas = true;
   twin.reduction = Reduction::fixed_tree;
   auto const blocks = job.model->shapes();
-  Schedule schedule = plan_sequential("serial", SumShape{job.replicas, job.micros});
+  SumShape const leaves{job.replicas, job.schedule.micros_per_update()};
+  Schedule schedule = job.delays.empty() ? plan_sequential("serial", leaves) : plan_delayed("serial", job.delays, leaves.inner);
   schedule.sum = job.schedule.sum;
-  schedule = refine(schedule, blocks, {0, int(blocks.size())});
+  std::vector<int> first_block{0, int(blocks.size())};
+  if (!job.delays.empty()) {
+    first_block.resize(blocks.size() + 1);
+    std::iota(first_block.begin(), first_block.end(), 0);
+  }
+  schedule = refine(schedule, blocks, first_block);
   twin.schedule = lower(schedule, blocks, 0, Overlap::off);
   return twin;
 }

@@ -24,16 +24,22 @@ struct Job {
   int replicas = 1;                 // pieces of the global batch that the job as a whole processes
   int micros = 1;                   // pieces of each replica's part
   bool plays_all_replicas = false;  // a serial twin: one process, all replicas one after the other
+  UpdateOf update = UpdateOf::batch;
+  std::vector<int> delays = {};  // by block: updates by which the weights that it reads lag behind the latest; empty: none does
   OptimizerSettings optimizer;
   Reduction reduction = Reduction::fixed_tree;
   int prefetch = 2;
 
   /// How the rank with data coordinate `replica` reads.
-  Cut cut(int replica) const { return {.replicas = replicas, .replica = replica, .micros = micros, .all_replicas = plays_all_replicas}; }
+  Cut cut(int replica) const {
+    return {.replicas = replicas, .replica = replica, .micros = micros, .all_replicas = plays_all_replicas, .update = update};
+  }
+  /// Windows of the schedule that one global batch makes.
+  int updates_per_batch() const { return update == UpdateOf::micro ? micros : 1; }
   Sampler sampler() const { return Sampler(data->size(), global_batch, seed); }
 };
 
-/// The serial twin of a synchronous job: one rank, the same leaves under the same SumOrder (validation rule 2).
+/// The serial twin of a job: one rank, the same leaves under the same SumOrder (validation rule 2), the same delays (rule 16).
 Job serial_twin(Job const& job);
 
 /// What a rank will need and move, found by running its program on shapes alone, without MPI.

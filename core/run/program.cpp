@@ -1,6 +1,7 @@
 #include "run/program.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/mutant.hpp"
 
@@ -40,18 +41,37 @@ std::vector<Segment> gradient_order(ProgramParts const& parts, std::vector<Chunk
   return out;
 }
 
-/// How far forwards read behind the latest version on this lane: 0 unless updates run ahead (vertical sync, 2BW).
-int forward_lag(Schedule const& schedule, Lane const& lane) {
+/// How far forwards read behind the latest version on this lane: 0 unless updates run ahead (vertical sync, 2BW, delayed twins).
+int forward_lag(Lane const& lane) {
   int lag = 0, updates = 0;
-  auto const walk = [&](std::vector<Action> const& actions, int repetition) {
+  auto const walk = [&](std::vector<Action> const& actions, int oldest) {
     for (Action const& action : actions) {
       if (action.what == Do::decide) ++updates;
-      if (action.what == Do::forward) lag = std::max(lag, updates - shifted(action, schedule, repetition).version.v);
+      if (action.what == Do::forward) lag = std::max(lag, updates - std::max(action.version.v, oldest));
     }
   };
   walk(lane.prologue, 0);
-  for (int repetition = 0; repetition < 3; ++repetition) walk(lane.body, repetition);
+  // Versions below 0 are what the body's first repetition would read if the run had begun earlier: the lag of the steady state.
+  walk(lane.body, std::numeric_limits<std::int32_t>::min());
   return lag;
+}
+
+/// Micro-batches that a section forwards on each of its blocks.
+std::int64_t forwards(std::vector<Action> const& section) {
+  std::int32_t last = -1;
+  for (Action const& action : section)
+    if (action.what == Do::forward) last = std::max(last, action.micro.v);
+  return last + 1;
+}
+
+/// Which blocks recompute which micro-batches of a window on this lane.
+std::vector<bool> recomputed_by(Lane const& lane, Schedule const& schedule) {
+  std::vector<bool> out(schedule.lane_of_chunk.size() * std::size_t(schedule.micros_per_window));
+  for (Section section : sections)
+    for (Action const& action : lane[section])
+      if (action.what == Do::recompute)
+        out[std::size_t(action.chunk.v * schedule.micros_per_window + action.micro.v % schedule.micros_per_window)] = true;
+  return out;
 }
 
 }  // namespace
@@ -61,13 +81,13 @@ Program::Program(ProgramParts parts)
       compute_(parts_.ops.stream()),
       data_(parts_.ops.stream()),
       lane_(parts_.schedule.lanes.at(std::size_t(parts_.lane))),
-      store_(
-          (parts_.arena.watch(*compute_), parts_.arena.watch(*data_), parts_.model.spec),
-          units_of(parts_.model, blocks_of(parts_.schedule, parts_.lane)), gradient_order(parts_, blocks_of(parts_.schedule, parts_.lane)),
-          parts_.schedule.sum, parts_.schedule.leaves,
-          StoreConfig{.compute = parts_.model.dtype, .states = parts_.optimizer.states(), .retained = forward_lag(parts_.schedule, lane_)},
-          parts_.arena, parts_.ops, *compute_),
+      store_((parts_.arena.watch(*compute_), parts_.arena.watch(*data_), parts_.model.spec),
+             units_of(parts_.model, blocks_of(parts_.schedule, parts_.lane)),
+             gradient_order(parts_, blocks_of(parts_.schedule, parts_.lane)), parts_.schedule.sum, parts_.schedule.leaves,
+             StoreConfig{.compute = parts_.model.dtype, .states = parts_.optimizer.states(), .retained = forward_lag(lane_)}, parts_.arena,
+             parts_.ops, *compute_),
       blocks_(blocks_of(parts_.schedule, parts_.lane)),
+      recomputed_(recomputed_by(lane_, parts_.schedule)),
       tally_tree_(parts_.schedule.leaves) {
   expect(parts_.schedule.form == Form::lowered, "the executor runs lowered schedules");
   expect(parts_.schedule.leaves.leaves() == parts_.schedule.micros_per_update(), "every micro-batch of an update is one leaf");
@@ -83,12 +103,13 @@ Program::Program(ProgramParts parts)
   for (UnitId u : store_.held())
     for (ParamId p : parts_.model.spec[u].params) leaves += (parts_.model.spec[p].elements() + norm_leaf - 1) / norm_leaf;
   tallies_ = arena.make(DType::f64, {parts_.schedule.micros_per_update(), 3}, Book::workspace, *compute_);
+  spare_tally_ = arena.make(DType::f64, {3}, Book::workspace, *compute_);
   totals_ = arena.make(DType::f64, {5}, Book::workspace, *compute_);
   scalars_ = arena.make(DType::f64, {scalars}, Book::workspace, *compute_);
   leaves_ = arena.make(DType::f64, {leaves}, Book::workspace, *compute_);
   norms_ = arena.make(DType::f64, {std::int64_t(parts_.model.spec.params.size())}, Book::workspace, *compute_);
   norm_squared_ = arena.make(DType::f64, {1}, Book::workspace, *compute_);
-  for (Tensor const* t : {&tallies_, &totals_, &scalars_, &norms_}) parts_.ops.run(*compute_, Fill{t->view, 0});
+  for (Tensor const* t : {&tallies_, &spare_tally_, &totals_, &scalars_, &norms_}) parts_.ops.run(*compute_, Fill{t->view, 0});
   if (parts_.values == Values::real) initialise(parts_.model, store_, parts_.ops, *compute_);
 }
 
@@ -96,21 +117,13 @@ Program::~Program() = default;
 
 void Program::advance(std::int64_t windows) {
   // All lanes have forwarded the same number of micro-batches at every stop, whatever their depth.
-  auto const forwards = [](std::vector<Action> const& actions) {
-    std::int32_t last = -1;
-    for (Action const& a : actions)
-      if (a.what == Do::forward) last = std::max(last, a.micro.v);
-    return last + 1;
-  };
-  std::int64_t const goal = windows * parts_.schedule.micros_per_window;
-  std::int64_t forwarded = 0;
+  asked_ += windows * parts_.schedule.micros_per_window;
   if (!in_flight_) {
     run(Section::prologue, 0);
-    forwarded = forwards(lane_.prologue);
+    forwarded_ = forwards(lane_.prologue);
     in_flight_ = true;
   }
-  expect(forwarded <= goal, "fewer windows than the pipeline is deep");
-  for (; forwarded < goal; forwarded += parts_.schedule.micros_per_window) run(Section::body, bodies_++);
+  for (; forwarded_ < asked_; forwarded_ += parts_.schedule.micros_per_window) run(Section::body, bodies_++);
 }
 
 void Program::drain() {
@@ -118,7 +131,7 @@ void Program::drain() {
   run(Section::epilogue, bodies_);
   micro_base_ = window_ * parts_.schedule.micros_per_update();  // all lanes have made the same number of updates
   version_base_ = window_;
-  bodies_ = 0;
+  bodies_ = forwarded_ = asked_ = 0;
   in_flight_ = false;
   invariant(requests_.empty(), "a request is outstanding at the end of a run (case 65)");
   invariant(boundaries_.size() == 0 && stashes_.open_count() == 0, "something is still in flight after draining");
@@ -165,7 +178,7 @@ void Program::act(Action const& action, std::int64_t repetition) {
     case Do::reduce:
       return;  // a mark: lower() has turned it into posts and waits
     case Do::recompute:
-      break;
+      return recompute(action);
   }
   invariant(false, "the schedule holds an action that this executor doesn't run");
 }
@@ -187,12 +200,32 @@ void Program::forward(Action const& action) {
   Live& live = micro(action.micro);
   for (UnitId u : b.reads) store_.pin(u, action.version);
   bool const first = action.chunk.v == 0, last = action.chunk.v + 1 == int(parts_.model.blocks.size());
-  Tensor x = first ? live.batch.input : boundaries_.take(action.chunk, action.micro, false);
-  Stash& stash = stashes_.open(action.chunk, action.micro, b.slots);
+  Tensor x = first ? live.batch.input : boundaries_.take(action.chunk, action.micro, AtEdge::activation);
   Context c = context(live.batch, action.version, Pass::train);
-  Tensor y = b.body->forward(std::move(x), c, stash);
+  Tensor y;
+  if (recomputes(action.chunk, action.micro)) {
+    Stash nothing(0, Keep::nothing);
+    boundaries_.put(action.chunk, action.micro, AtEdge::kept_input, x);
+    y = b.body->forward(std::move(x), c, nothing);
+  } else {
+    y = b.body->forward(std::move(x), c, stashes_.open(action.chunk, action.micro, b.slots));
+  }
   if (parts_.observer != nullptr) parts_.observer->see(action.micro, b.name, "output", y.view);
-  if (!last) boundaries_.put(ChunkId{action.chunk.v + 1}, action.micro, false, std::move(y));
+  if (!last) boundaries_.put(ChunkId{action.chunk.v + 1}, action.micro, AtEdge::activation, std::move(y));
+}
+
+bool Program::recomputes(ChunkId block, MicroId micro) const {
+  int const micros = parts_.schedule.micros_per_window;
+  return recomputed_[std::size_t(block.v * micros) + std::size_t((micro.v - micro_base_) % micros)];
+}
+
+/// The forward once more, now for its stash. Its loss has been counted, its output is where it belongs, and masks are functions of keys.
+void Program::recompute(Action const& action) {
+  Block const& b = block(action.chunk);
+  MicroBatch again = micro(action.micro).batch;
+  again.tally = spare_tally_;
+  Context c = context(again, action.version, Pass::recompute);
+  b.body->forward(boundaries_.take(action.chunk, action.micro, AtEdge::kept_input), c, stashes_.open(action.chunk, action.micro, b.slots));
 }
 
 void Program::backward(Action const& action, Wanted wanted) {
@@ -203,13 +236,13 @@ void Program::backward(Action const& action, Wanted wanted) {
   if (wants_weight(wanted))
     for (Segment s : b.produces) store_.gradients().begin(s, leaf, *compute_);
   Tensor dy;
-  if (wants_input(wanted) && !last) dy = boundaries_.take(ChunkId{action.chunk.v + 1}, action.micro, true);
+  if (wants_input(wanted) && !last) dy = boundaries_.take(ChunkId{action.chunk.v + 1}, action.micro, AtEdge::gradient);
   Stash& stash = stashes_.at(action.chunk, action.micro);
   Context c = context(live.batch, action.version, Pass::train);
   Tensor dx = b.body->backward(std::move(dy), c, stash, wanted);
   if (wants_input(wanted) && !first) {
     if (parts_.observer != nullptr) parts_.observer->see(action.micro, b.name, "input gradient", dx.view);
-    boundaries_.put(action.chunk, action.micro, true, std::move(dx));
+    boundaries_.put(action.chunk, action.micro, AtEdge::gradient, std::move(dx));
   }
   if (!wants_weight(wanted)) return stash.drop(Until::input);
   stashes_.close(action.chunk, action.micro);
@@ -286,24 +319,6 @@ void Program::finish_block(MicroId id) {
   if (--at->blocks_left > 0) return;
   *at = std::move(micros_.back());
   micros_.pop_back();
-}
-
-std::array<double, 3> Program::evaluate(HostBatch const& batch) {
-  expect(!in_flight_ || boundaries_.size() == 0, "evaluation needs a drained program");
-  expect(blocks_.size() == parts_.model.blocks.size(), "evaluation through pipeline stages comes with the pipelines");
-  parts_.ops.run(*compute_, Fill{tallies_.view, 0});
-  MicroBatch live = upload(batch, MicroId{std::int32_t(micro_base_)});
-  Tensor x = live.input;
-  for (ChunkId id : blocks_) {
-    Block const& b = block(id);
-    Stash& stash = stashes_.open(id, live.id, b.slots);
-    Context c = context(live, store_.latest(b.reads.front()), Pass::evaluate);
-    x = b.body->forward(std::move(x), c, stash);
-    stashes_.close(id, live.id);
-  }
-  compute_->synchronize();
-  double const* tally = live.tally.view.as<double>();
-  return {tally[0], tally[1], tally[2]};
 }
 
 }  // namespace shardmark

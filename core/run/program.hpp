@@ -68,15 +68,16 @@ class Program {
   ~Program();
   Program(Program const&) = delete;
 
-  /// Runs until `windows` more windows of micro-batches have been forwarded; asynchronous lanes stay in flight.
-  /// @pre windows >= the depth of the pipeline when nothing is in flight.
+  /// Runs until `windows` more windows of micro-batches have been forwarded; asynchronous lanes stay in flight. The first windows after a
+  /// drain fill an asynchronous pipeline: it forwards as many as it is deep, and later calls run fewer.
   void advance(std::int64_t windows);
   /// Finishes what is in flight: before a checkpoint, an evaluation, a verdict.
   void drain();
 
   /// Replaces every replica's weights by those of data rank 0.
   void broadcast_weights();
-  /// Forward only over `batches` (one round per call); returns {loss sum, counted, correct} of this rank.
+  /// Forward only, through all stages; collective over the pipeline, whose ranks give the same batch. Returns {loss sum, counted,
+  /// correct} on the rank with the last block, zeros elsewhere.
   std::array<double, 3> evaluate(HostBatch const& batch);
 
   /// From the next decision on, every rank's last().stop is set: all ranks stop after the same window.
@@ -107,6 +108,8 @@ class Program {
   int leaf_of(MicroId micro) const;
   void act(Action const& action, std::int64_t repetition);
   void forward(Action const& action);
+  void recompute(Action const& action);
+  bool recomputes(ChunkId block, MicroId micro) const;
   void backward(Action const& action, Wanted wanted);
   void fold(Action const& action);
   void post(Token token, std::int64_t repetition);
@@ -123,7 +126,10 @@ class Program {
   void finish_block(MicroId id);
   Context context(MicroBatch const& batch, Version version, Pass pass);
   Block const& block(ChunkId id) const { return parts_.model.blocks[std::size_t(id.v)]; }
+  /// Messages of one direction and boundary keep their order; boundaries and directions are told apart by channel.
+  static int channel_of(Posting const& posting);
   Tensor boundary_tensor(ChunkId edge, std::int64_t rows);
+  void cross(Direction direction, ChunkId edge, Tensor const& tensor);
   void reduce_tally();
   void take_norms();
   void exchange_totals();
@@ -138,13 +144,15 @@ class Program {
   Boundaries boundaries_;
   Stashes stashes_;
   OpenRequests requests_;
+  std::vector<bool> recomputed_;  // by block and micro-batch of a window
   std::vector<Live> micros_;
   std::vector<std::pair<UnitId, Tensor>> tied_;
   std::vector<Message> messages_;
   std::vector<View> slots_;  // scratch of tie()
-  Tensor tallies_, totals_, scalars_, leaves_, norms_, norm_squared_;
+  Tensor tallies_, spare_tally_, totals_, scalars_, leaves_, norms_, norm_squared_;
   CanonicalTree tally_tree_;
   std::int64_t micro_base_ = 0, version_base_ = 0, bodies_ = 0, loaded_ = 0, window_ = 0;
+  std::int64_t forwarded_ = 0, asked_ = 0;         // micro-batches since the last drain
   std::array<std::int64_t, 64> window_counted_{};  // of the windows in flight, by index modulo 64
   bool in_flight_ = false, stop_asked_ = false;
   std::int64_t reductions_ = 0;

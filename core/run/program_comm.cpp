@@ -6,12 +6,8 @@
 #include "run/program.hpp"
 
 namespace shardmark {
-namespace {
 
-/// Messages of one direction and boundary keep their order; boundaries and directions are told apart by channel.
-int channel_of(Posting const& posting) { return posting.edge.v * 2 + (posting.gradient ? 1 : 0); }
-
-}  // namespace
+int Program::channel_of(Posting const& posting) { return posting.edge.v * 2 + (posting.gradient ? 1 : 0); }
 
 void Program::post(Token token, std::int64_t repetition) {
   auto const group = postings_of(lane_, token);
@@ -33,8 +29,9 @@ Request Program::post_messages(std::span<Posting const> group, std::int64_t repe
   for (Posting const& p : group) {
     MicroId const id{std::int32_t(p.micro.v + micro_base_ + repetition * parts_.schedule.micros_per_window)};
     bool const send = p.transfer == Transfer::send;
-    Tensor data = send ? boundaries_.take(p.edge, id, p.gradient) : boundary_tensor(p.edge, micro(id).batch.rows);
-    if (!send) boundaries_.put(p.edge, id, p.gradient, data);
+    AtEdge const what = p.gradient ? AtEdge::gradient : AtEdge::activation;
+    Tensor data = send ? boundaries_.take(p.edge, id, what) : boundary_tensor(p.edge, micro(id).batch.rows);
+    if (!send) boundaries_.put(p.edge, id, what, data);
     messages_.push_back({send ? Direction::send : Direction::receive, p.peer, channel_of(p), std::move(data)});
   }
   Request request = parts_.mesh.over(axes(Axis::pipeline)).post(*compute_, messages_);

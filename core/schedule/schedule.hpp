@@ -174,6 +174,10 @@ Schedule plan_sequential(std::string name, int micros);
 /// The same with the leaves of a serial twin: `leaves.outer` replicas of `leaves.inner` micro-batches, all on this lane.
 Schedule plan_sequential(std::string name, SumShape leaves);
 
+/// Serial SGD with delays, which knows nothing of pipelines (validation rule 16): update u reads version max(0, u - delays[c]) of chunk c,
+/// and its gradient is applied to the latest. One lane, `micros` micro-batches an update. The twin of PipeDream's modes.
+Schedule plan_delayed(std::string name, std::vector<int> const& delays, int micros);
+
 // ---- passes: each takes a schedule and returns the next one
 
 /// From chunks to blocks. `first_block[c]..first_block[c+1]` are chunk c's blocks; every block exactly once.
