@@ -21,8 +21,8 @@ Stages const two{{0, 2, 4}, {1, 1, 0, 0}}, three{{0, 1, 3, 4}, {2, 1, 1, 0}}, fo
 
 class DelayedTwin : public ::testing::TestWithParam<Stages> {
  protected:
-  static Outcome pipeline(Stages const& stages, test::Delay delay, int micros, Cut cut) {
-    return train({.coarse = test::plan_async(stages.count(), micros, delay),
+  static Outcome pipeline(Stages const& stages, Delay delay, int micros, Cut cut) {
+    return train({.coarse = plan_pipedream({stages.count(), micros}, delay),
                   .first_block = stages.first_block,
                   .optimizer = momentum,
                   .tied = Tied::no,
@@ -43,7 +43,7 @@ class DelayedTwin : public ::testing::TestWithParam<Stages> {
 Cut const each_micro{.micros = 3, .update = UpdateOf::micro};
 
 TEST_P(DelayedTwin, weight_stashing) {
-  Outcome const got = pipeline(GetParam(), test::Delay::stash, 1, each_micro);
+  Outcome const got = pipeline(GetParam(), Delay::stash, 1, each_micro);
   expect_equal(got, twin(GetParam().stash, 1, each_micro));
   // The delays matter: without them other weights come out.
   EXPECT_NE(got.weights, twin({0, 0, 0, 0}, 1, each_micro).weights);
@@ -51,12 +51,12 @@ TEST_P(DelayedTwin, weight_stashing) {
 
 TEST_P(DelayedTwin, vertical_sync) {
   int const delay = GetParam().count() - 1;
-  expect_equal(pipeline(GetParam(), test::Delay::vertical, 1, each_micro), twin(std::vector<int>(4, delay), 1, each_micro));
+  expect_equal(pipeline(GetParam(), Delay::vertical, 1, each_micro), twin(std::vector<int>(4, delay), 1, each_micro));
 }
 
 TEST_P(DelayedTwin, double_buffered_weights) {
   for (int micros : {4, 5})
-    expect_equal(pipeline(GetParam(), test::Delay::two_buffers, micros, {.micros = micros}),
+    expect_equal(pipeline(GetParam(), Delay::two_buffers, micros, {.micros = micros}),
                  twin(std::vector<int>(4, 1), micros, {.micros = micros}));
 }
 

@@ -26,8 +26,8 @@ TEST_P(TiedPipeline, case_14_two_stages_equal_serial_bitwise) {
   Outcome const want = serial(sgd);
   ASSERT_EQ(want.losses.size(), 4u);
   EXPECT_NE(want.losses.front(), want.losses.back());
-  expect_equal(run(test::plan_1f1b(2, GetParam()), {0, 2, 4}, sgd), want);
-  expect_equal(run(test::plan_gpipe(2, GetParam()), {0, 1, 4}, sgd), want);
+  expect_equal(run(plan_1f1b({2, GetParam()}), {0, 2, 4}, sgd), want);
+  expect_equal(run(plan_gpipe({2, GetParam()}), {0, 1, 4}, sgd), want);
 }
 
 TEST_P(TiedPipeline, under_adversarial_streams) {
@@ -37,7 +37,7 @@ TEST_P(TiedPipeline, under_adversarial_streams) {
     std::vector<std::unique_ptr<Backend>> inner;
     for (int r = 0; r < 2; ++r) inner.push_back(make_reference_backend());
     auto const adversarial = [&](int rank) { return make_adversarial_backend(*inner[std::size_t(rank)], seed + 10 * std::uint64_t(rank)); };
-    expect_equal(run(test::plan_1f1b(2, GetParam()), {0, 2, 4}, adamw, adversarial), want);
+    expect_equal(run(plan_1f1b({2, GetParam()}), {0, 2, 4}, adamw, adversarial), want);
   }
 }
 
@@ -45,8 +45,8 @@ TEST_P(TiedPipeline, under_adversarial_streams) {
 TEST_P(TiedPipeline, case_17_recomputation_changes_no_bit) {
   Outcome const want = serial(sgd);
   expect_equal(run(test::with_recomputation(plan_sequential("serial", GetParam())), {0, 4}, sgd), want);
-  expect_equal(run(test::with_recomputation(test::plan_gpipe(2, GetParam())), {0, 2, 4}, sgd), want);
-  expect_equal(run(test::with_recomputation(test::plan_1f1b(3, GetParam())), {0, 1, 3, 4}, sgd), want);
+  expect_equal(run(test::with_recomputation(plan_gpipe({2, GetParam()})), {0, 2, 4}, sgd), want);
+  expect_equal(run(test::with_recomputation(plan_1f1b({3, GetParam()})), {0, 1, 3, 4}, sgd), want);
 }
 
 INSTANTIATE_TEST_SUITE_P(Micros, TiedPipeline, ::testing::Values(1, 3, 4, 6));

@@ -13,12 +13,12 @@ namespace {
 using testing::HasSubstr;
 
 std::vector<Schedule> pipelines() {
-  return {plan_gpipe(3, 4),
-          plan_1f1b(3, 4),
-          plan_split(3, 4),
-          plan_async(3, 1, Delay::stash),
-          plan_async(3, 4, Delay::two_buffers),
-          with_recomputation(plan_1f1b(3, 4))};
+  return {plan_gpipe({3, 4}),
+          plan_1f1b({3, 4}),
+          plan_zero_bubble({3, 4}, ZeroBubble::h1),
+          plan_pipedream({3, 1}, Delay::stash),
+          plan_pipedream({3, 4}, Delay::two_buffers),
+          with_recomputation(plan_1f1b({3, 4}))};
 }
 
 std::string problem_of(Schedule const& schedule, std::vector<BlockShape> const& blocks) {
@@ -86,7 +86,7 @@ TEST(Broken, AWrongVersionIsRefused) {
 }
 
 TEST(Broken, OlderWeightsMustBeMeant) {
-  auto [schedule, blocks] = lowered(plan_async(3, 1, Delay::vertical), 1);
+  auto [schedule, blocks] = lowered(plan_pipedream({3, 1}, Delay::vertical), 1);
   EXPECT_EQ(problem_of(schedule, blocks), "");
   schedule.weights = Weights::latest;
   EXPECT_THAT(problem_of(schedule, blocks), HasSubstr("a forward reads the latest version here"));
@@ -94,7 +94,7 @@ TEST(Broken, OlderWeightsMustBeMeant) {
 
 // The mutant "stale weight in backward": an asynchronous backward that reads the latest weights instead of its forward's.
 TEST(Broken, case_69_BackwardWithoutItsStashedVersion) {
-  auto [schedule, blocks] = lowered(plan_async(3, 1, Delay::stash), 1);
+  auto [schedule, blocks] = lowered(plan_pipedream({3, 1}, Delay::stash), 1);
   for (Action& action : schedule.lanes[0].body) {
     if (action.what == Do::backward) action.version = {action.micro.v};
   }
@@ -102,7 +102,7 @@ TEST(Broken, case_69_BackwardWithoutItsStashedVersion) {
 }
 
 TEST(Broken, AForwardThatReadsAVersionFromTheFuture) {
-  auto [schedule, blocks] = lowered(plan_async(3, 1, Delay::stash), 1);
+  auto [schedule, blocks] = lowered(plan_pipedream({3, 1}, Delay::stash), 1);
   for (Action& action : schedule.lanes[0].body) {
     if (action.what == Do::forward || action.what == Do::backward) action.version.v += 1;
   }
@@ -144,7 +144,7 @@ TEST(Broken, AMessageOfAnotherMicroBatchIsRefused) {
 
 TEST(Broken, AMessageToTheWrongLaneOrEdgeIsRefused) {
   for (int field = 0; field < 4; ++field) {
-    auto [schedule, blocks] = lowered(plan_1f1b(3, 4), 2);
+    auto [schedule, blocks] = lowered(plan_1f1b({3, 4}), 2);
     Posting& posting = schedule.lanes[1].postings[0];
     if (field == 0) posting.peer = 2;
     if (field == 1) posting.edge.v += 1;
@@ -167,7 +167,7 @@ std::vector<std::size_t> activation_sends(Lane const& lane) {
 
 // The mutant "send order reversed": both sends are made, but in an order that the receiver doesn't expect.
 TEST(Broken, SendsInReversedOrderMismatchUnderFifo) {
-  auto [schedule, blocks] = lowered(plan_gpipe(2, 3), 1);
+  auto [schedule, blocks] = lowered(plan_gpipe({2, 3}), 1);
   Lane& lane = schedule.lanes[0];
   auto const sends = activation_sends(lane);
   ASSERT_EQ(sends.size(), 3u);
@@ -179,7 +179,7 @@ TEST(Broken, SendsInReversedOrderMismatchUnderFifo) {
 
 // The mutant "tags swapped": two messages exchange their names.
 TEST(Broken, SwappedTagsAreRefused) {
-  auto [schedule, blocks] = lowered(plan_gpipe(2, 3), 1);
+  auto [schedule, blocks] = lowered(plan_gpipe({2, 3}), 1);
   Lane& lane = schedule.lanes[0];
   auto const sends = activation_sends(lane);
   auto posting = [&](std::size_t i) -> Posting& { return *std::ranges::find(lane.postings, lane.body[sends[i]].token, &Posting::token); };
@@ -246,7 +246,7 @@ TEST(Broken, SumsAndWindowsMustAgree) {
 }
 
 TEST(Broken, MessagesNameLaneSectionActionAndIds) {
-  auto [schedule, blocks] = lowered(plan_1f1b(3, 4), 1);
+  auto [schedule, blocks] = lowered(plan_1f1b({3, 4}), 1);
   auto& body = schedule.lanes[2].body;
   auto const backward = std::ranges::find(body, Do::backward, &Action::what);
   std::string const place = "lane 2, body action " + std::to_string(backward - body.begin()) + " of repetition 0";
@@ -255,7 +255,7 @@ TEST(Broken, MessagesNameLaneSectionActionAndIds) {
 }
 
 TEST(Broken, ATokenLeftOpenNamesItsPost) {
-  auto [schedule, blocks] = lowered(plan_gpipe(2, 2), 1);
+  auto [schedule, blocks] = lowered(plan_gpipe({2, 2}), 1);
   auto& body = schedule.lanes[1].body;
   Action const last_wait = *std::find_if(body.rbegin(), body.rend(), [](Action const& a) { return a.what == Do::wait; });
   std::erase(body, last_wait);

@@ -58,7 +58,8 @@ TEST(Bucket, OneSegmentIsOneBucket) {
 
 TEST(Bucket, OrderIsThatOfTheLastMicroBatchAlsoWhenWeightGradientsAreDeferred) {
   auto const blocks = staircase();
-  Schedule const schedule = bucket(refine(plan_split(2, 4), blocks, {0, 2, 5}), blocks, {.cap_bytes = 1, .first_cap_bytes = 1});
+  Schedule const schedule =
+      bucket(refine(plan_zero_bubble({2, 4}, ZeroBubble::h1), blocks, {0, 2, 5}), blocks, {.cap_bytes = 1, .first_cap_bytes = 1});
   EXPECT_THAT(units(schedule.buckets[0]), ElementsAre(ElementsAre(1), ElementsAre(0)));
   EXPECT_THAT(units(schedule.buckets[1]), ElementsAre(ElementsAre(4), ElementsAre(3), ElementsAre(2)));
 }

@@ -22,31 +22,31 @@ Proof prove(Schedule const& coarse, int blocks_per_chunk = 1) {
 
 // case 29: activations live at once; counts are block-micro-batches.
 TEST(Check, case_29_LiveActivationsOf1F1BAndGPipe) {
-  EXPECT_THAT(each(prove(plan_1f1b(4, 8)), &LaneFacts::peak_stashes), ElementsAre(4, 3, 2, 1));
-  EXPECT_THAT(each(check(plan_1f1b(4, 8), {}), &LaneFacts::peak_stashes), ElementsAre(4, 3, 2, 1)) << "coarse: the same, in chunks";
-  EXPECT_THAT(each(prove(plan_1f1b(4, 8), 3), &LaneFacts::peak_stashes), ElementsAre(12, 9, 6, 3));
-  EXPECT_THAT(each(prove(plan_1f1b(4, 2)), &LaneFacts::peak_stashes), ElementsAre(2, 2, 2, 1)) << "min(M, S-s)";
-  EXPECT_THAT(each(prove(plan_gpipe(4, 4)), &LaneFacts::peak_stashes), ElementsAre(4, 4, 4, 4));
-  EXPECT_THAT(each(prove(plan_gpipe(4, 8)), &LaneFacts::peak_stashes), ElementsAre(8, 8, 8, 8));
+  EXPECT_THAT(each(prove(plan_1f1b({4, 8})), &LaneFacts::peak_stashes), ElementsAre(4, 3, 2, 1));
+  EXPECT_THAT(each(check(plan_1f1b({4, 8}), {}), &LaneFacts::peak_stashes), ElementsAre(4, 3, 2, 1)) << "coarse: the same, in chunks";
+  EXPECT_THAT(each(prove(plan_1f1b({4, 8}), 3), &LaneFacts::peak_stashes), ElementsAre(12, 9, 6, 3));
+  EXPECT_THAT(each(prove(plan_1f1b({4, 2})), &LaneFacts::peak_stashes), ElementsAre(2, 2, 2, 1)) << "min(M, S-s)";
+  EXPECT_THAT(each(prove(plan_gpipe({4, 4})), &LaneFacts::peak_stashes), ElementsAre(4, 4, 4, 4));
+  EXPECT_THAT(each(prove(plan_gpipe({4, 8})), &LaneFacts::peak_stashes), ElementsAre(8, 8, 8, 8));
 }
 
 TEST(Check, RecomputationKeepsBoundaryInputsAndOneStash) {
-  Proof const proof = prove(with_recomputation(plan_gpipe(3, 5)), 4);
+  Proof const proof = prove(with_recomputation(plan_gpipe({3, 5})), 4);
   EXPECT_THAT(each(proof, &LaneFacts::peak_boundary_inputs), ElementsAre(5, 5, 5));
   EXPECT_THAT(each(proof, &LaneFacts::peak_stashes), ElementsAre(4, 4, 4)) << "one micro-batch of four blocks";
 }
 
 TEST(Check, SplitBackwardHoldsWeightResidues) {
-  Proof const proof = prove(plan_split(4, 8));
+  Proof const proof = prove(plan_zero_bubble({4, 8}, ZeroBubble::h1));
   EXPECT_THAT(each(proof, &LaneFacts::peak_stashes), ElementsAre(4, 3, 2, 1));
   EXPECT_THAT(each(proof, &LaneFacts::peak_held), ElementsAre(4, 4, 4, 4)) << "ZB-H1 holds p everywhere until W";
 }
 
 TEST(Check, InterleavedChunksShareALane) {
   for (auto const& [stages, micros, chunks] : {std::array{2, 4, 2}, {2, 6, 3}, {4, 8, 2}}) {
-    Proof const coarse = check(plan_interleaved(stages, micros, chunks), {});
+    Proof const coarse = check(plan_interleaved({stages, micros, chunks}), {});
     EXPECT_EQ(coarse.lanes[0].peak_stashes, std::min(micros * chunks, stages * chunks + stages - 1));
-    auto const [schedule, blocks] = lowered(plan_interleaved(stages, micros, chunks), 1);
+    auto const [schedule, blocks] = lowered(plan_interleaved({stages, micros, chunks}), 1);
     std::array const mpi{CommunicationModel::rendezvous, CommunicationModel::fifo};
     EXPECT_NO_THROW(check(schedule, blocks, 0, mpi)) << "with two stages the next lane is the previous one";
     EXPECT_THROW(check(schedule, blocks), BadSchedule) << "a ring of sends needs larger groups under one launch order";
@@ -55,14 +55,14 @@ TEST(Check, InterleavedChunksShareALane) {
 
 // case 69: staleness S-1-s and the versions of the scalar-chain fixture.
 TEST(Check, case_69_StalenessOfStashing) {
-  Proof const proof = prove(plan_async(4, 1, Delay::stash));
+  Proof const proof = prove(plan_pipedream({4, 1}, Delay::stash));
   EXPECT_THAT(each(proof, &LaneFacts::staleness), ElementsAre(3, 2, 1, 0));
   EXPECT_THAT(each(proof, &LaneFacts::peak_versions), ElementsAre(4, 3, 2, 1));
   EXPECT_THAT(each(proof, &LaneFacts::peak_stashes), ElementsAre(4, 3, 2, 1));
 }
 
 TEST(Check, case_69_ForwardVersionsOfStashing) {
-  Schedule const schedule = plan_async(3, 1, Delay::stash);
+  Schedule const schedule = plan_pipedream({3, 1}, Delay::stash);
   std::vector<std::vector<int>> versions;
   for (Lane const& lane : schedule.lanes) {
     auto& list = versions.emplace_back();
@@ -79,22 +79,22 @@ TEST(Check, case_69_ForwardVersionsOfStashing) {
 }
 
 TEST(Check, VerticalSyncKeepsAsManyVersionsAsStages) {
-  Proof const proof = prove(plan_async(4, 1, Delay::vertical));
+  Proof const proof = prove(plan_pipedream({4, 1}, Delay::vertical));
   EXPECT_THAT(each(proof, &LaneFacts::staleness), ElementsAre(3, 3, 3, 3));
   EXPECT_THAT(each(proof, &LaneFacts::peak_versions), ElementsAre(4, 4, 4, 4));
 }
 
 TEST(Check, DoubleBufferedWeightsAreTwoAndOneBehind) {
   for (int micros : {4, 5, 9}) {
-    Proof const proof = prove(plan_async(4, micros, Delay::two_buffers));
+    Proof const proof = prove(plan_pipedream({4, micros}, Delay::two_buffers));
     EXPECT_THAT(each(proof, &LaneFacts::staleness), ElementsAre(1, 1, 1, 1)) << micros;
     EXPECT_THAT(each(proof, &LaneFacts::peak_versions), ElementsAre(2, 2, 2, 2)) << micros;
   }
-  EXPECT_THROW(check(plan_async(4, 2, Delay::two_buffers), {}), BadSchedule) << "needs as many micro-batches as stages";
+  EXPECT_THROW(plan_pipedream({4, 3}, Delay::two_buffers), BadRequest) << "needs as many micro-batches as stages";
 }
 
 TEST(Check, SynchronousSchedulesHoldOneVersion) {
-  for (Schedule const& coarse : {plan_gpipe(3, 4), plan_1f1b(3, 4), plan_split(3, 4)}) {
+  for (Schedule const& coarse : {plan_gpipe({3, 4}), plan_1f1b({3, 4}), plan_zero_bubble({3, 4}, ZeroBubble::h1)}) {
     Proof const proof = prove(coarse);
     EXPECT_THAT(each(proof, &LaneFacts::peak_versions), ElementsAre(1, 1, 1));
     EXPECT_THAT(each(proof, &LaneFacts::staleness), ElementsAre(0, 0, 0));
@@ -103,7 +103,7 @@ TEST(Check, SynchronousSchedulesHoldOneVersion) {
 }
 
 TEST(Check, CountsPostings) {
-  Proof const proof = prove(plan_1f1b(3, 5), 2);
+  Proof const proof = prove(plan_1f1b({3, 5}), 2);
   EXPECT_THAT(each(proof, &LaneFacts::sends), ElementsAre(5, 10, 5));
   EXPECT_THAT(each(proof, &LaneFacts::receives), ElementsAre(5, 10, 5));
 }
@@ -133,7 +133,7 @@ Schedule with_blocking_sends(Schedule schedule) {
 
 // case 18: both lanes block in send, and only small messages hide it.
 TEST(Check, case_18_Naive1F1BDeadlocksUnderRendezvous) {
-  auto const [schedule, blocks] = lowered(plan_1f1b(4, 8), 1);
+  auto const [schedule, blocks] = lowered(plan_1f1b({4, 8}), 1);
   EXPECT_NO_THROW(check(schedule, blocks));
   try {
     check(with_blocking_sends(schedule), blocks);
@@ -148,7 +148,7 @@ TEST(Check, case_18_Naive1F1BDeadlocksUnderRendezvous) {
 }
 
 TEST(Check, NaiveGPipeEndsUnderRendezvous) {
-  auto const [schedule, blocks] = lowered(plan_gpipe(4, 8), 1);
+  auto const [schedule, blocks] = lowered(plan_gpipe({4, 8}), 1);
   EXPECT_NO_THROW(check(with_blocking_sends(schedule), blocks)) << "all forwards flow one way, then all backwards the other";
 }
 
@@ -180,7 +180,7 @@ Schedule without_groups(Schedule schedule) {
 }
 
 TEST(Check, Unpaired1F1BDeadlocksUnderOneLaunchOrderOnly) {
-  auto const [schedule, blocks] = lowered(plan_1f1b(3, 6), 1);
+  auto const [schedule, blocks] = lowered(plan_1f1b({3, 6}), 1);
   Schedule const unpaired = without_groups(schedule);
   std::array const mpi{CommunicationModel::rendezvous, CommunicationModel::fifo};
   EXPECT_NO_THROW(check(unpaired, blocks, 0, mpi));
@@ -193,11 +193,11 @@ TEST(Check, Unpaired1F1BDeadlocksUnderOneLaunchOrderOnly) {
 }
 
 TEST(Check, ALaneOrderThatNoDataFlowAllowsIsStuckWithoutCommunicationToo) {
-  Schedule schedule = plan_gpipe(2, 2);
+  Schedule schedule = plan_gpipe({2, 2});
   auto& body = schedule.lanes[1].body;
   std::swap(body[0], body[3]);  // the last stage's backward 0 before its forward
   EXPECT_THROW(check(schedule, {}), BadSchedule);
-  schedule = plan_gpipe(2, 2);
+  schedule = plan_gpipe({2, 2});
   std::swap(schedule.lanes[0].body[1], schedule.lanes[0].body[2]);  // backward 1 before forward 1
   EXPECT_THROW(check(schedule, {}), BadSchedule);
 }

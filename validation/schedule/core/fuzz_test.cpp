@@ -26,17 +26,17 @@ Schedule random_plan(Random& random) {
       case 0:
         return plan_sequential("serial", SumShape{random.between(1, 4), micros});
       case 1:
-        return plan_gpipe(stages, micros);
+        return plan_gpipe({stages, micros});
       case 2:
-        return plan_1f1b(stages, micros);
+        return plan_1f1b({stages, micros});
       case 3:
-        return plan_split(stages, micros);
+        return plan_zero_bubble({stages, micros}, ZeroBubble::h1);
       case 4:
-        return plan_async(stages, 1, Delay::stash);
+        return plan_pipedream({stages, 1}, Delay::stash);
       case 5:
-        return plan_async(stages, 1, Delay::vertical);
+        return plan_pipedream({stages, 1}, Delay::vertical);
       default:
-        return plan_async(stages, stages + micros - 1, Delay::two_buffers);
+        return plan_pipedream({stages, stages + micros - 1}, Delay::two_buffers);
     }
   }();
   return random.flip() ? with_recomputation(schedule) : schedule;

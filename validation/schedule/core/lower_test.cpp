@@ -90,7 +90,7 @@ TEST(Lower, case_25_ReductionsPerUpdateAreTheBuckets) {
 }
 
 TEST(Lower, PairsTheTwoDirectionsOfABoundary) {
-  auto const [schedule, blocks] = lowered(plan_1f1b(2, 2), 1);
+  auto const [schedule, blocks] = lowered(plan_1f1b({2, 2}), 1);
   EXPECT_THAT(brief(schedule.lanes[0]), ElementsAre("forward", "S0", "forward", "S1R0", "wait1", "wait0", "backward0", "fold0", "R1",
                                                     "wait2", "backward0", "fold0", "+0", "wait3", "decide", "update"));
   EXPECT_THAT(brief(schedule.lanes[1]), ElementsAre("R0", "wait0", "forward", "backward1", "S0", "fold1", "R1", "wait2", "forward",
@@ -98,13 +98,13 @@ TEST(Lower, PairsTheTwoDirectionsOfABoundary) {
 }
 
 TEST(Lower, ReceivesTheGradientBesideTheRecomputation) {
-  auto const [schedule, blocks] = lowered(with_recomputation(plan_gpipe(2, 1)), 1);
+  auto const [schedule, blocks] = lowered(with_recomputation(plan_gpipe({2, 1})), 1);
   EXPECT_THAT(brief(schedule.lanes[0]),
               ElementsAre("forward", "S0R0", "recompute", "wait0", "backward0", "fold0", "+0", "wait1", "decide", "update"));
 }
 
 TEST(Lower, HoldersOfATiedUnitExchangeItsSlotsAfterTheReduction) {
-  auto const [schedule, blocks] = lowered(plan_gpipe(2, 1), 1, Tied::yes);
+  auto const [schedule, blocks] = lowered(plan_gpipe({2, 1}), 1, Tied::yes);
   auto const text = brief(schedule.lanes[0]);
   EXPECT_THAT(std::vector(text.end() - 7, text.end()), ElementsAre("+0", "wait1", "tied:0", "wait2", "tie", "decide", "update"));
   Posting const& exchange = schedule.lanes[0].postings.back();
@@ -113,12 +113,12 @@ TEST(Lower, HoldersOfATiedUnitExchangeItsSlotsAfterTheReduction) {
 }
 
 TEST(Lower, RefusesWeightsTiedOverTheStagesOfAnAsynchronousPipeline) {
-  EXPECT_THROW(lowered(plan_async(3, 1, Delay::stash), 1, Tied::yes), BadRequest);
-  EXPECT_NO_THROW(lowered(plan_async(1, 1, Delay::stash), 2, Tied::yes)) << "both uses are on one stage";
+  EXPECT_THROW(lowered(plan_pipedream({3, 1}, Delay::stash), 1, Tied::yes), BadRequest);
+  EXPECT_NO_THROW(lowered(plan_pipedream({1, 1}, Delay::stash), 2, Tied::yes)) << "both uses are on one stage";
 }
 
 TEST(Lower, TokensAscendOverTheWholeLane) {
-  auto const [schedule, blocks] = lowered(plan_async(4, 1, Delay::stash), 2);
+  auto const [schedule, blocks] = lowered(plan_pipedream({4, 1}, Delay::stash), 2);
   for (Lane const& lane : schedule.lanes) {
     EXPECT_TRUE(std::is_sorted(lane.postings.begin(), lane.postings.end(), [](auto& a, auto& b) { return a.token < b.token; }));
   }
@@ -126,10 +126,10 @@ TEST(Lower, TokensAscendOverTheWholeLane) {
 
 TEST(Lower, NeedsTheStepsBeforeIt) {
   auto const blocks = chain(2);
-  EXPECT_THROW(lower(plan_gpipe(2, 2), blocks, 0, Overlap::on), Error);
-  EXPECT_THROW(lower(refine(plan_gpipe(2, 2), blocks, {0, 1, 2}), blocks, axes(Axis::data), Overlap::on), Error);
-  EXPECT_THROW(bucket(plan_gpipe(2, 2), blocks, {}), Error);
-  EXPECT_THROW(refine(refine(plan_gpipe(2, 2), blocks, {0, 1, 2}), blocks, {0, 1, 2}), Error);
+  EXPECT_THROW(lower(plan_gpipe({2, 2}), blocks, 0, Overlap::on), Error);
+  EXPECT_THROW(lower(refine(plan_gpipe({2, 2}), blocks, {0, 1, 2}), blocks, axes(Axis::data), Overlap::on), Error);
+  EXPECT_THROW(bucket(plan_gpipe({2, 2}), blocks, {}), Error);
+  EXPECT_THROW(refine(refine(plan_gpipe({2, 2}), blocks, {0, 1, 2}), blocks, {0, 1, 2}), Error);
 }
 
 }  // namespace

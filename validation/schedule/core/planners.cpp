@@ -1,133 +1,38 @@
 #include "planners.hpp"
 
-#include <algorithm>
-#include <functional>
-#include <numeric>
-
 namespace shardmark::test {
 namespace {
-
-Schedule empty_pipeline(std::string name, int stages, int micros, int chunks_per_stage = 1) {
-  Schedule schedule;
-  schedule.name = std::move(name);
-  for (int chunk = 0; chunk < stages * chunks_per_stage; ++chunk) schedule.lane_of_chunk.push_back(chunk % stages);
-  schedule.lanes.resize(std::size_t(stages));
-  schedule.micros_per_window = micros;
-  schedule.leaves = {1, micros};
-  return schedule;
-}
 
 void add(std::vector<Action>& actions, Do what, int chunk, int micro, int version = 0) {
   actions.push_back({.what = what, .chunk = {chunk}, .micro = {micro}, .version = {version}});
 }
 
-void finish(std::vector<Action>& actions, int version = 1) {
-  actions.push_back({.what = Do::reduce});
-  actions.push_back({.what = Do::update, .version = {version}});
-}
-
 }  // namespace
 
-Schedule plan_gpipe(int stages, int micros) {
-  Schedule schedule = empty_pipeline("gpipe", stages, micros);
-  for (int s = 0; s < stages; ++s) {
-    auto& body = schedule.lanes[std::size_t(s)].body;
-    for (int m = 0; m < micros; ++m) add(body, Do::forward, s, m);
-    for (int m = micros; m-- > 0;) add(body, Do::backward, s, m);
-    finish(body);
-  }
-  return schedule;
+std::vector<NamedPlanner> all_planners() {
+  auto const with = [](auto plan, auto option) { return [=](PipelineShape shape) { return plan(shape, option); }; };
+  return {{"ModelParallel", plan_model_parallel},
+          {"GPipe", with(plan_gpipe, BackwardOrder::newest_first)},
+          {"GPipeOldestFirst", with(plan_gpipe, BackwardOrder::oldest_first)},
+          {"OneForwardOneBackward", plan_1f1b},
+          {"Interleaved", plan_interleaved, {1, 2, 3, 4}},
+          {"ZeroBubbleH1", with(plan_zero_bubble, ZeroBubble::h1)},
+          {"ZeroBubbleH2", with(plan_zero_bubble, ZeroBubble::h2)},
+          {"ZeroBubbleV", with(plan_zero_bubble, ZeroBubble::v), {2}},
+          {"Stash", with(plan_pipedream, Delay::stash)},
+          {"Vertical", with(plan_pipedream, Delay::vertical)},
+          {"TwoBuffers", with(plan_pipedream, Delay::two_buffers), {1}, 1}};
 }
 
-Schedule plan_1f1b(int stages, int micros) {
-  Schedule schedule = empty_pipeline("1f1b", stages, micros);
-  for (int s = 0; s < stages; ++s) {
-    auto& body = schedule.lanes[std::size_t(s)].body;
-    int const warm = std::min(micros, stages - 1 - s);
-    for (int m = 0; m < warm; ++m) add(body, Do::forward, s, m);
-    for (int m = warm; m < micros; ++m) {
-      add(body, Do::forward, s, m);
-      add(body, Do::backward, s, m - warm);
-    }
-    for (int m = micros - warm; m < micros; ++m) add(body, Do::backward, s, m);
-    finish(body);
-  }
-  return schedule;
-}
-
-Schedule plan_split(int stages, int micros) {
-  Schedule schedule = empty_pipeline("split", stages, micros);
-  for (int s = 0; s < stages; ++s) {
-    auto& body = schedule.lanes[std::size_t(s)].body;
-    int forward = 0, weight = 0;
-    while (forward < std::min(micros, stages - s)) add(body, Do::forward, s, forward++);
-    for (int m = 0; m < micros; ++m) {
-      add(body, Do::backward_input, s, m);
-      if (m >= s) add(body, Do::backward_weight, s, weight++);
-      if (forward < micros) add(body, Do::forward, s, forward++);
-    }
-    while (weight < micros) add(body, Do::backward_weight, s, weight++);
-    finish(body);
-  }
-  return schedule;
-}
-
-Schedule plan_interleaved(int stages, int micros, int chunks) {
-  Schedule schedule = empty_pipeline("interleaved", stages, micros, chunks);
-  int const total = micros * chunks, group = stages * chunks;
-  for (int s = 0; s < stages; ++s) {
-    auto& body = schedule.lanes[std::size_t(s)].body;
-    auto const step = [&](Do what, int k) {
-      int const turn = k % group / stages;
-      int const chunk = what == Do::forward ? turn : chunks - 1 - turn;
-      add(body, what, chunk * stages + s, k / group * stages + k % stages);
-    };
-    int const warm = std::min(total, (stages - 1 - s) * 2 + (chunks - 1) * stages);
-    for (int k = 0; k < warm; ++k) step(Do::forward, k);
-    for (int k = warm; k < total; ++k) {
-      step(Do::forward, k);
-      step(Do::backward, k - warm);
-    }
-    for (int k = total - warm; k < total; ++k) step(Do::backward, k);
-    finish(body);
-  }
-  return schedule;
-}
-
-Schedule plan_async(int stages, int micros, Delay delay) {
-  Schedule schedule = empty_pipeline("async", stages, micros);
-  schedule.weights = delay == Delay::stash ? Weights::latest : Weights::delayed;
-  int const warm_windows = (stages - 1 + micros - 1) / micros;
-  int const warm = warm_windows * micros;
-  for (int s = 0; s < stages; ++s) {
-    Lane& lane = schedule.lanes[std::size_t(s)];
-    int const behind = stages - 1 - s;
-    auto const version = [&](int m) {
-      switch (delay) {
-        case Delay::stash:
-          return m - behind;
-        case Delay::vertical:
-          return m - (stages - 1);
-        case Delay::two_buffers:
-          return (m + micros) / micros - 2;
+void over_shapes(NamedPlanner const& planner, std::function<void(PipelineShape)> const& body) {
+  for (int stages = 1; stages <= 8; ++stages) {
+    for (int micros = 1; micros <= 16; ++micros) {
+      for (int chunks : planner.chunks) {
+        PipelineShape const shape{stages, micros, chunks};
+        if (micros >= planner.least_micros_per_stage * stages) body(shape);
       }
-      return 0;
-    };
-    auto const backward = [&](std::vector<Action>& actions, int m) {
-      add(actions, Do::backward, s, m, version(m));
-      if ((m + 1) % micros == 0) finish(actions, (m + 1) / micros);
-    };
-    auto const both = [&](std::vector<Action>& actions, int begin, int end) {
-      for (int m = begin; m < end; ++m) {
-        add(actions, Do::forward, s, m, version(m));
-        if (m >= behind) backward(actions, m - behind);
-      }
-    };
-    both(lane.prologue, 0, warm);
-    both(lane.body, warm, warm + micros);
-    for (int m = warm - behind; m < warm; ++m) backward(lane.epilogue, m);
+    }
   }
-  return schedule;
 }
 
 Schedule with_recomputation(Schedule coarse) {

@@ -1,25 +1,28 @@
 #pragma once
-// Small planners and models that exercise the passes and the checker. The strategies have planners of their own.
+// Small models, and schedules brought all the way to the executor, that exercise the passes and the checker.
 
+#include <functional>
+#include <ostream>
 #include <string>
 #include <vector>
 
 #include "schedule/check.hpp"
-#include "schedule/schedule.hpp"
+#include "schedule/planners.hpp"
 #include "schedule/simulate.hpp"
 
 namespace shardmark::test {
 
-Schedule plan_gpipe(int stages, int micros);
-Schedule plan_1f1b(int stages, int micros);
-/// Backward in two parts, ZB-H1 (Qi et al., "Zero bubble pipeline parallelism", ICLR 2024).
-Schedule plan_split(int stages, int micros);
-/// Interleaved 1F1B (Narayanan et al., SC 2021); micros must be a multiple of stages.
-Schedule plan_interleaved(int stages, int micros, int chunks);
-
-enum class Delay { stash, vertical, two_buffers };
-/// PipeDream without a flush. `micros` per update: 1 in stash and vertical.
-Schedule plan_async(int stages, int micros, Delay delay);
+/// One planner with one set of options.
+struct NamedPlanner {
+  std::string test_name;
+  std::function<Schedule(PipelineShape)> plan;
+  std::vector<int> chunks = {1};   // per stage, that it is tested with
+  int least_micros_per_stage = 0;  // it refuses fewer
+};
+inline void PrintTo(NamedPlanner const& planner, std::ostream* out) { *out << planner.test_name; }
+std::vector<NamedPlanner> all_planners();
+/// Calls `body` with every shape of p 1..8, m 1..16 and the planner's chunks with enough micro-batches.
+void over_shapes(NamedPlanner const& planner, std::function<void(PipelineShape)> const& body);
 
 /// A recomputation before every backward.
 Schedule with_recomputation(Schedule coarse);

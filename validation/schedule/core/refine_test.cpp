@@ -44,7 +44,7 @@ TEST(Refine, WalksBlocksUpAndDownAndFoldsAfterEachBackward) {
 
 TEST(Refine, FoldsAfterTheWeightHalfOfASplitBackward) {
   auto const blocks = chain(2);
-  auto const text = lines(refine(plan_split(1, 1), blocks, {0, 2}).lanes.at(0).body);
+  auto const text = lines(refine(plan_zero_bubble({1, 1}, ZeroBubble::h1), blocks, {0, 2}).lanes.at(0).body);
   EXPECT_THAT(std::vector(text.begin() + 2, text.begin() + 8),
               ElementsAre("backward_input chunk 1 micro 0 version 0", "backward_input chunk 0 micro 0 version 0",
                           "backward_weight chunk 1 micro 0 version 0", "fold chunk 1 micro 0", "backward_weight chunk 0 micro 0 version 0",
@@ -67,7 +67,7 @@ TEST(Refine, ATiedUnitIsTiedAndUpdatedOnceOnEachLaneThatHoldsIt) {
   EXPECT_EQ(count(one_lane.lanes[0], "tie unit 0 version 1"), 1);
   EXPECT_EQ(count(one_lane.lanes[0], "update unit 0 version 1"), 1);
 
-  Schedule const three_lanes = refine(plan_1f1b(3, 4), blocks, {0, 1, 2, 3});
+  Schedule const three_lanes = refine(plan_1f1b({3, 4}), blocks, {0, 1, 2, 3});
   for (int lane : {0, 1, 2}) {
     int const holds = lane == 1 ? 0 : 1;
     EXPECT_EQ(count(three_lanes.lanes[std::size_t(lane)], "tie unit 0 version 1"), holds) << lane;
@@ -85,7 +85,7 @@ TEST(Refine, ATiedUnitIsTiedAndUpdatedOnceOnEachLaneThatHoldsIt) {
 // Cases 21 and 44 of faults seen elsewhere start here: no block may be lost between two chunks.
 TEST(Refine, RefusesWhatIsNoPartition) {
   auto const blocks = chain(4);
-  Schedule const coarse = plan_gpipe(2, 2);
+  Schedule const coarse = plan_gpipe({2, 2});
   for (std::vector<int> const& bad : {std::vector{0, 2}, {0, 2, 3}, {1, 2, 4}, {0, 3, 2}, {0, 4, 4}, {0, 2, 4, 4}}) {
     EXPECT_THROW(refine(coarse, blocks, bad), Error) << testing::PrintToString(bad);
   }
@@ -93,7 +93,7 @@ TEST(Refine, RefusesWhatIsNoPartition) {
 }
 
 TEST(Shifted, CountsFromTheFirstRepetitionAndClampsToTheInitialWeights) {
-  Schedule const schedule = plan_async(3, 1, Delay::stash);
+  Schedule const schedule = plan_pipedream({3, 1}, Delay::stash);
   Action const backward{.what = Do::backward, .chunk = {0}, .micro = {0}, .version = {-2}};
   EXPECT_EQ(shifted(backward, schedule, 1).version, Version{0});
   EXPECT_EQ(shifted(backward, schedule, 3).version, Version{1});
@@ -104,7 +104,7 @@ TEST(Shifted, CountsFromTheFirstRepetitionAndClampsToTheInitialWeights) {
 }
 
 TEST(Text, HasOneLineForEachAction) {
-  auto const [schedule, blocks] = lowered(plan_1f1b(2, 2), 1);
+  auto const [schedule, blocks] = lowered(plan_1f1b({2, 2}), 1);
   std::string const text = to_text(schedule);
   std::size_t actions = 0;
   for (Lane const& lane : schedule.lanes) actions += lane.body.size();

@@ -22,9 +22,9 @@ void over_grid(int least_micros_per_stage, Body&& body) {
 TEST(Simulate, UnitMakespanOfGPipeAnd1F1B) {
   over_grid(0, [](int stages, int micros, BlockTimes) {
     Costs const unit = compute_only({1, 1, 0});
-    EXPECT_EQ(simulate(plan_gpipe(stages, micros), unit).makespan, 2 * (micros + stages - 1));
-    EXPECT_EQ(simulate(plan_1f1b(stages, micros), unit).makespan, 2 * (micros + stages - 1));
-    EXPECT_EQ(simulate(lowered(plan_1f1b(stages, micros), 1).schedule, unit).makespan, 2 * (micros + stages - 1))
+    EXPECT_EQ(simulate(plan_gpipe({stages, micros}), unit).makespan, 2 * (micros + stages - 1));
+    EXPECT_EQ(simulate(plan_1f1b({stages, micros}), unit).makespan, 2 * (micros + stages - 1));
+    EXPECT_EQ(simulate(lowered(plan_1f1b({stages, micros}), 1).schedule, unit).makespan, 2 * (micros + stages - 1))
         << "messages that take no time change nothing";
   });
 }
@@ -32,7 +32,7 @@ TEST(Simulate, UnitMakespanOfGPipeAnd1F1B) {
 TEST(Simulate, IdleTimeOfFlushSchedules) {
   over_grid(0, [](int stages, int micros, BlockTimes t) {
     double const idle = (stages - 1) * (t.forward + t.input + t.weight);
-    for (Schedule const& schedule : {plan_gpipe(stages, micros), plan_1f1b(stages, micros)}) {
+    for (Schedule const& schedule : {plan_gpipe({stages, micros}), plan_1f1b({stages, micros})}) {
       EXPECT_EQ(simulate(schedule, compute_only(t)).barrier_idle, idle) << schedule.name << stages << ' ' << micros;
     }
   });
@@ -41,7 +41,7 @@ TEST(Simulate, IdleTimeOfFlushSchedules) {
 TEST(Simulate, IdleTimeOfSplitBackwardInItsDomain) {
   over_grid(1, [](int stages, int micros, BlockTimes t) {
     if (t.weight > std::min(t.forward, t.input)) return;
-    Timeline const timeline = simulate(plan_split(stages, micros), compute_only(t));
+    Timeline const timeline = simulate(plan_zero_bubble({stages, micros}, ZeroBubble::h1), compute_only(t));
     EXPECT_EQ(timeline.barrier_idle, (stages - 1) * (t.forward + t.input - t.weight)) << stages << ' ' << micros;
     EXPECT_EQ(timeline.lane_idle, (stages - 1) * (t.forward + t.input - t.weight)) << stages << ' ' << micros;
   });
@@ -50,14 +50,14 @@ TEST(Simulate, IdleTimeOfSplitBackwardInItsDomain) {
 TEST(Simulate, IdleTimeOfInterleaving) {
   for (int chunks : {2, 3}) {
     for (auto const& [stages, micros] : {std::pair{2, 4}, {2, 6}, {3, 6}, {4, 8}}) {
-      Timeline const timeline = simulate(plan_interleaved(stages, micros, chunks), compute_only({2, 3, 1}));
+      Timeline const timeline = simulate(plan_interleaved({stages, micros, chunks}), compute_only({2, 3, 1}));
       EXPECT_EQ(timeline.barrier_idle, (stages - 1) * 6) << "a chunk takes 1/v of a stage, and so does the idle time";
     }
   }
 }
 
 TEST(Simulate, AsynchronousPipelineHasNoIdleTimeInSteadyState) {
-  Schedule const schedule = plan_async(4, 1, Delay::stash);
+  Schedule const schedule = plan_pipedream({4, 1}, Delay::stash);
   Costs const unit = compute_only({1, 1, 0});
   EXPECT_EQ(simulate(schedule, unit, 40).makespan - simulate(schedule, unit, 30).makespan, 10 * 2);
 }
@@ -118,7 +118,7 @@ TEST(Simulate, ExposedCommunicationOfDdpIsTheClosedForm) {
 }
 
 TEST(Simulate, SpansOfWaitsAddUpToTheExposedTime) {
-  auto const [schedule, blocks] = lowered(plan_1f1b(3, 4), 2);
+  auto const [schedule, blocks] = lowered(plan_1f1b({3, 4}), 2);
   Costs costs = compute_only({1, 1, 1});
   costs.transfer = [](Posting const& posting, Schedule const&) { return posting.transfer == Transfer::collective ? 4.0 : 0.25; };
   Timeline const timeline = simulate(schedule, costs);
@@ -134,14 +134,14 @@ TEST(Simulate, SpansOfWaitsAddUpToTheExposedTime) {
 }
 
 TEST(Simulate, AMessageTakesItsTimeOnce) {
-  auto const [schedule, blocks] = lowered(plan_gpipe(2, 1), 1);
+  auto const [schedule, blocks] = lowered(plan_gpipe({2, 1}), 1);
   Costs costs = compute_only({1, 1, 0});
   costs.transfer = [](Posting const& posting, Schedule const&) { return posting.transfer == Transfer::collective ? 0.0 : 10.0; };
   EXPECT_EQ(simulate(schedule, costs).makespan, 4 + 2 * 10);
 }
 
 TEST(Simulate, LanesDecideTogether) {
-  auto const [schedule, blocks] = lowered(plan_gpipe(2, 1), 1);
+  auto const [schedule, blocks] = lowered(plan_gpipe({2, 1}), 1);
   Costs costs = compute_only({1, 1, 0});
   costs.action = [compute = costs.action](Action const& action, int lane) {
     return action.what == Do::decide ? (lane == 0 ? 0.0 : 5.0) : compute(action, lane);
@@ -150,7 +150,7 @@ TEST(Simulate, LanesDecideTogether) {
 }
 
 TEST(Simulate, AScheduleThatIsStuckSaysSo) {
-  Schedule schedule = plan_gpipe(2, 1);
+  Schedule schedule = plan_gpipe({2, 1});
   std::erase_if(schedule.lanes[0].body, [](Action const& action) { return action.what == Do::forward; });
   try {
     simulate(schedule, compute_only({1, 1, 0}));

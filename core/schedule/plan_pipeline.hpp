@@ -1,0 +1,43 @@
+#pragma once
+// What all planners of pipelines write with. Internal to core/schedule.
+
+#include <string>
+#include <vector>
+
+#include "schedule/planners.hpp"
+
+namespace shardmark {
+
+/// Appends actions to one section of a lane, in the words of the papers.
+class LaneWriter {
+ public:
+  explicit LaneWriter(std::vector<Action>& actions) : actions_(actions) {}
+  void forward(int chunk, int micro, int version = 0) { add(Do::forward, chunk, micro, version); }
+  void backward(int chunk, int micro, int version = 0) { add(Do::backward, chunk, micro, version); }
+  void backward_input(int chunk, int micro) { add(Do::backward_input, chunk, micro, 0); }
+  void backward_weight(int chunk, int micro) { add(Do::backward_weight, chunk, micro, 0); }
+  /// Gradients of the window are complete: reduce them, then make `version` of the weights.
+  void update(int version = 1);
+
+ private:
+  void add(Do what, int chunk, int micro, int version) {
+    actions_.push_back({.what = what, .chunk = {chunk}, .micro = {micro}, .version = {version}});
+  }
+  std::vector<Action>& actions_;
+};
+
+/// How the chunks are placed on the stages.
+enum class Placement : std::uint8_t {
+  loop,  // 0 1 2 0 1 2
+  vee    // 0 1 2 2 1 0
+};
+
+/// Empty lanes of a synchronous pipeline. @throws BadRequest for a shape without stages, micro-batches or chunks.
+Schedule empty_pipeline(std::string name, PipelineShape shape, Placement placement = Placement::loop);
+/// The same for schedules that have one chunk a stage.
+Schedule empty_unchunked_pipeline(std::string name, PipelineShape shape);
+
+/// ZeroBubble::v.
+Schedule plan_vee(PipelineShape shape);
+
+}  // namespace shardmark
