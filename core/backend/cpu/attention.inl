@@ -10,6 +10,7 @@
 
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "backend/cpu/matmul.inl"
 #include "backend/cpu/rows.inl"
@@ -17,9 +18,11 @@
 namespace shardmark::cpu {
 namespace {
 
-template <class V>
+/// V computes, E is stored. Tiles and sums have the type of V; where E is narrower, a head's sums are rounded once they are complete.
+template <class V, class E>
 struct Attend {
   using T = typename V::Scalar;
+  static constexpr bool narrow = !std::is_same_v<E, T>;
   static constexpr std::int64_t block = attention_tile;
 
   Scratch const& scratch;
@@ -28,41 +31,58 @@ struct Attend {
   T factor;  // of the scores
 
   std::int64_t size(std::int64_t from) const { return smaller(block, length - from); }
-  void multiply(MatmulCall<T> const& call) const { matmul<V>(call, scratch, stream); }
+  /// Where the sums of rows `out` grow: there, or in the call's room for sums.
+  Rows<T> sums_of(Rows<E> out, T* room) const {
+    if constexpr (narrow)
+      return {room, width};
+    else
+      return out;
+  }
+  /// The finished sums of `rows` rows, rounded into `out`.
+  void round_rows(Rows<T> sums, Rows<E> out, std::int64_t from, std::int64_t rows) const {
+    if constexpr (narrow)
+      for (std::int64_t i = from; i < from + rows; ++i) {
+        T const* const x = sums.at + i * sums.stride;
+        E* const y = out.at + i * out.stride;
+        each_vector<V>(width, [=](std::int64_t j, auto part) { V::load(x + j, part).store(y + j, part); });
+      }
+  }
   /// tile = x[from_x...] y[from_y...]^T.
-  void products(Rows<T const> x, std::int64_t from_x, Rows<T const> y, std::int64_t from_y, T* tile) const {
-    multiply({.a = x.at + from_x * x.stride,
-              .b = y.at + from_y * y.stride,
-              .c = tile,
-              .lda = x.stride,
-              .ldb = y.stride,
-              .ldc = block,
-              .m = size(from_x),
-              .n = size(from_y),
-              .k = width,
-              .tb = Transpose::yes});
+  void products(Rows<E const> x, std::int64_t from_x, Rows<E const> y, std::int64_t from_y, T* tile) const {
+    matmul<V, E, E, T>({.a = x.at + from_x * x.stride,
+                        .b = y.at + from_y * y.stride,
+                        .c = tile,
+                        .lda = x.stride,
+                        .ldb = y.stride,
+                        .ldc = block,
+                        .m = size(from_x),
+                        .n = size(from_y),
+                        .k = width,
+                        .tb = Transpose::yes},
+                       scratch, stream);
   }
   /// out[to...] (+)= op(tile) x[from...].
-  void weigh(T const* tile, Transpose transpose, Rows<T const> x, std::int64_t from, Rows<T> out, std::int64_t to, Write write) const {
-    multiply({.a = tile,
-              .b = x.at + from * x.stride,
-              .c = out.at + to * out.stride,
-              .lda = block,
-              .ldb = x.stride,
-              .ldc = out.stride,
-              .m = size(to),
-              .n = width,
-              .k = size(from),
-              .ta = transpose,
-              .write = write});
+  void weigh(T const* tile, Transpose transpose, Rows<E const> x, std::int64_t from, Rows<T> out, std::int64_t to, Write write) const {
+    matmul<V, T, E, T>({.a = tile,
+                        .b = x.at + from * x.stride,
+                        .c = out.at + to * out.stride,
+                        .lda = block,
+                        .ldb = x.stride,
+                        .ldc = out.stride,
+                        .m = size(to),
+                        .n = width,
+                        .k = size(from),
+                        .ta = transpose,
+                        .write = write},
+                       scratch, stream);
   }
   /// Keys of the block at `key` that query i may see.
   std::int64_t visible(std::int64_t i, std::int64_t key) const { return smaller(size(key), i - key + 1); }
 };
 
-template <class V>
-struct AttendForward : Attend<V> {
-  using Base = Attend<V>;
+template <class V, class E>
+struct AttendForward : Attend<V, E> {
+  using Base = Attend<V, E>;
   using T = typename V::Scalar;
   using Base::block;
   T highest[block], sum[block];
@@ -91,7 +111,8 @@ struct AttendForward : Attend<V> {
     each_vector<V>(this->width, [=](std::int64_t j, auto part) { (V::load(y + j, part) * V::set(by)).store(y + j, part); });
   }
 
-  void run(AttentionCall<T> const& call) {
+  void run(AttentionCall<E> const& call) {
+    Rows<T> const y = this->sums_of(call.y, call.sums);
     T* const tile = this->scratch.template tile<T>(0);
     for (std::int64_t query = 0; query < this->length; query += block) {
       std::int64_t const queries = this->size(query);
@@ -99,27 +120,27 @@ struct AttendForward : Attend<V> {
       for (std::int64_t key = 0; key <= query; key += block) {
         this->products(call.q, query, call.k, key, tile);
         for (std::int64_t i = 0; i < queries; ++i)
-          soften(tile + i * block, i, this->visible(query + i, key), this->size(key),
-                 key == 0 ? nullptr : call.y.at + (query + i) * call.y.stride);
-        this->weigh(tile, Transpose::no, call.v, key, call.y, query, key == 0 ? Write::overwrite : Write::accumulate);
+          soften(tile + i * block, i, this->visible(query + i, key), this->size(key), key == 0 ? nullptr : y.at + (query + i) * y.stride);
+        this->weigh(tile, Transpose::no, call.v, key, y, query, key == 0 ? Write::overwrite : Write::accumulate);
         this->stream.tick();
       }
       for (std::int64_t i = 0; i < queries; ++i) {
-        multiply_row(call.y.at + (query + i) * call.y.stride, 1 / sum[i]);
+        multiply_row(y.at + (query + i) * y.stride, 1 / sum[i]);
         call.lse[query + i] = highest[i] + std::log(sum[i]);
       }
+      this->round_rows(y, call.y, query, queries);
     }
   }
 };
 
-template <class V>
-void attention(AttentionCall<typename V::Scalar> const& call, Scratch const& scratch, Stream& stream) {
-  AttendForward<V>{{scratch, stream, call.length, call.width, typename V::Scalar(call.scale)}, {}, {}}.run(call);
+template <class V, class E>
+void attention(AttentionCall<E> const& call, Scratch const& scratch, Stream& stream) {
+  AttendForward<V, E>{{scratch, stream, call.length, call.width, typename V::Scalar(call.scale)}, {}, {}}.run(call);
 }
 
-template <class V>
-struct AttendBackward : Attend<V> {
-  using Base = Attend<V>;
+template <class V, class E>
+struct AttendBackward : Attend<V, E> {
+  using Base = Attend<V, E>;
   using T = typename V::Scalar;
   using Base::block;
 
@@ -133,11 +154,14 @@ struct AttendBackward : Attend<V> {
     });
     for (std::int64_t j = seen; j < keys; ++j) score[j] = dp[j] = 0;
   }
-  T dot(T const* x, T const* y) const {
+  T dot(E const* x, E const* y) const {
     return sum_vectors<V>(this->width, [=](std::int64_t j, auto part) { return V::load(x + j, part) * V::load(y + j, part); });
   }
 
-  void run(AttentionInputCall<T> const& call) const {
+  void run(AttentionInputCall<E> const& call) const {
+    std::int64_t const elements = this->length * this->width;
+    Rows<T> const dq = this->sums_of(call.dq, call.sums), dk = this->sums_of(call.dk, call.sums + elements),
+                  dv = this->sums_of(call.dv, call.sums + 2 * elements);
     T* const p = this->scratch.template tile<T>(0);
     T* const ds = this->scratch.template tile<T>(1);
     for (std::int64_t key = 0; key < this->length; key += block)
@@ -150,17 +174,20 @@ struct AttendBackward : Attend<V> {
           differentiate(p + i * block, ds + i * block, call.lse[row], inner, this->visible(row, key), this->size(key));
         }
         Write const first_query = query == key ? Write::overwrite : Write::accumulate;
-        this->weigh(p, Transpose::yes, call.dy, query, call.dv, key, first_query);
-        this->weigh(ds, Transpose::yes, call.q, query, call.dk, key, first_query);
-        this->weigh(ds, Transpose::no, call.k, key, call.dq, query, key == 0 ? Write::overwrite : Write::accumulate);
+        this->weigh(p, Transpose::yes, call.dy, query, dv, key, first_query);
+        this->weigh(ds, Transpose::yes, call.q, query, dk, key, first_query);
+        this->weigh(ds, Transpose::no, call.k, key, dq, query, key == 0 ? Write::overwrite : Write::accumulate);
         this->stream.tick();
       }
+    this->round_rows(dq, call.dq, 0, this->length);
+    this->round_rows(dk, call.dk, 0, this->length);
+    this->round_rows(dv, call.dv, 0, this->length);
   }
 };
 
-template <class V>
-void attention_input(AttentionInputCall<typename V::Scalar> const& call, Scratch const& scratch, Stream& stream) {
-  AttendBackward<V>{{scratch, stream, call.length, call.width, typename V::Scalar(call.scale)}}.run(call);
+template <class V, class E>
+void attention_input(AttentionInputCall<E> const& call, Scratch const& scratch, Stream& stream) {
+  AttendBackward<V, E>{{scratch, stream, call.length, call.width, typename V::Scalar(call.scale)}}.run(call);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ struct Dispatch {
 
   template <class F>
   void typed(DType type, F&& f) const {
-    type == DType::f64 ? f(set.f64) : f(set.f32);
+    type == DType::f64 ? f(set.f64) : type == DType::f32 ? f(set.f32) : f(set.bf16);
   }
   /// Operations whose element type is that of `model`.
   template <class O>
@@ -31,8 +31,10 @@ struct Dispatch {
   }
 
   void operator()(Matmul const& o) const {
-    if (determinism == Determinism::fastest && o.c.dtype == DType::f32) return run_library(set.f32, stream, o);
-    hot(o.c, o);
+    if (determinism == Determinism::deterministic) return hot(o.a, o);
+    if (o.a.dtype == DType::f32) return run_library(set, stream, o);
+    if (o.a.dtype != DType::bf16 || !library_has_bfloat16()) return hot(o.a, o);
+    o.c.dtype == DType::bf16 ? run_library_bfloat16<bfloat16>(set, stream, o) : run_library_bfloat16<float>(set, stream, o);
   }
   void operator()(ColumnSum const& o) const { hot(o.x, o); }
   void operator()(LayerNorm const& o) const { hot(o.x, o); }
@@ -50,12 +52,18 @@ struct Dispatch {
   void operator()(CrossEntropy const& o) const { hot(o.logits, o); }
   void operator()(NormLeaves const& o) const { hot(o.x, o); }
   void operator()(FlagNonFinite const& o) const { hot(o.x, o); }
-  void operator()(SgdUpdate const& o) const { hot(o.weight, o); }
-  void operator()(AdamWUpdate const& o) const { hot(o.weight, o); }
+  void operator()(SgdUpdate const& o) const { update(o); }
+  void operator()(AdamWUpdate const& o) const { update(o); }
+  template <class O>
+  void update(O const& o) const {
+    o.weight.dtype == DType::f64 ? run_update<double>(set, set.update_f64, stream, o) : run_update<float>(set, set.update_f32, stream, o);
+  }
 
-  void operator()(Dropout const& o) const { o.x.dtype == DType::f64 ? reference::dropout<double>(o) : reference::dropout<float>(o); }
+  void operator()(Dropout const& o) const {
+    reference::with_floating(o.x.dtype, [&](auto t) { reference::dropout<decltype(t)>(o); });
+  }
   void operator()(SquaredError const& o) const {
-    o.y.dtype == DType::f64 ? reference::squared_error<double>(o) : reference::squared_error<float>(o);
+    reference::with_floating(o.y.dtype, [&](auto t) { reference::squared_error<decltype(t)>(o); });
   }
   void operator()(TreeTotal const& o) const { reference::tree_total(o); }
   void operator()(Decide const& o) const { reference::decide(o); }
@@ -80,33 +88,25 @@ struct Dispatch {
         return run_fill<std::int32_t>(stream, o);
       case DType::u8:
         return run_fill<std::uint8_t>(stream, o);
-      case DType::f64:
-        return run_fill<double>(stream, o);
       default:
-        return run_fill<float>(stream, o);
+        return reference::with_floating(o.to.dtype, [&](auto t) { run_fill<decltype(t)>(stream, o); });
     }
   }
   void operator()(Copy const& o) const {
     switch (o.from.dtype) {
       case DType::i64:
-        return run_copy<std::int64_t, std::int64_t>(stream, o);
+        return run_copy<std::int64_t, std::int64_t>(set, stream, o);
       case DType::i32:
-        return run_copy<std::int32_t, std::int32_t>(stream, o);
+        return run_copy<std::int32_t, std::int32_t>(set, stream, o);
       case DType::u8:
-        return run_copy<std::uint8_t, std::uint8_t>(stream, o);
-      case DType::f64:
-        return o.to.dtype == DType::f64 ? run_copy<double, double>(stream, o) : run_copy<double, float>(stream, o);
+        return run_copy<std::uint8_t, std::uint8_t>(set, stream, o);
       default:
-        return o.to.dtype == DType::f64 ? run_copy<float, double>(stream, o) : run_copy<float, float>(stream, o);
+        reference::with_floating(o.from.dtype, [&](auto from) {
+          reference::with_floating(o.to.dtype, [&](auto to) { run_copy<decltype(from), decltype(to)>(set, stream, o); });
+        });
     }
   }
 };
-
-void refuse_bfloat16(Op const& op) {
-  each_view(op, [](View const& view, Access) {
-    if (view.dtype == DType::bf16) throw not_built("bf16 on the cpu backend", "use fp32 or fp64, or the reference backend");
-  });
-}
 
 class CpuBackend final : public Backend {
  public:
@@ -115,7 +115,6 @@ class CpuBackend final : public Backend {
   }
   void run(Stream& stream, Op const& op) override {
     validate(op);
-    refuse_bfloat16(op);
     mark_touched(stream, op);
     stream.tick();
     std::visit(Dispatch{set_, determinism_, stream}, op);

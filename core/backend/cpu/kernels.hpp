@@ -2,28 +2,32 @@
 // What a set of kernels compiled for one instruction set offers: plain pointers in, nothing of the rest of the system.
 // cpu_backend.cpp turns operations into these calls; each vector width compiles all of them from the same .inl files.
 //
+// T is the type that numbers are stored in. Arithmetic, sums and statistics have its accumulator's type: bf16 is widened when it is
+// loaded, and rounded to nearest even when it is stored.
+//
 // Bits don't depend on how a caller cuts a range, nor on addresses.
 
 #include <cstdint>
 #include <string_view>
 
+#include "backend/bfloat16.hpp"
 #include "backend/cpu/scratch.hpp"
 #include "backend/ops.hpp"
 #include "tensor/stream.hpp"
 
 namespace shardmark::cpu {
 
-template <class T>
+template <class A, class B = A, class C = A>
 struct MatmulCall {
-  T const* a;
-  T const* b;
-  T* c;
+  A const* a;
+  B const* b;
+  C* c;
   std::int64_t lda, ldb, ldc, m, n, k;
   Transpose ta = Transpose::no, tb = Transpose::no;
   Write write = Write::overwrite;
   Epilogue epilogue = Epilogue::none;
-  T const* bias = nullptr;
-  T* aux = nullptr;
+  A const* bias = nullptr;
+  C* aux = nullptr;
   std::int64_t ldaux = 0;
 };
 
@@ -43,17 +47,19 @@ template <class T>
 struct AttentionCall {
   Rows<T const> q, k, v;
   Rows<T> y;
-  T* lse;
+  Accumulator<T>* lse;
   std::int64_t length, width;
   double scale;
+  Accumulator<T>* sums;  // [length, width] for sums that y can't hold; unused where T is its own accumulator
 };
 template <class T>
 struct AttentionInputCall {
   Rows<T const> q, k, v, y, dy;
-  T const* lse;
+  Accumulator<T> const* lse;
   Rows<T> dq, dk, dv;
   std::int64_t length, width;
   double scale;
+  Accumulator<T>* sums;  // [3, length, width], likewise
 };
 
 enum class Decay : std::uint8_t { no, yes };
@@ -85,10 +91,11 @@ struct AdamWCall {
 template <class T>
 struct Kernels {
   using Index = std::int64_t;
+  using Sum = Accumulator<T>;
 
   void (*matmul)(MatmulCall<T> const&, Scratch const&, Stream&);
-  /// Only the epilogue, on rows [begin, end) of a c that is already computed.
-  void (*epilogue)(MatmulCall<T> const&, Index begin, Index end);
+  /// c in the accumulator's type.
+  void (*matmul_sums)(MatmulCall<T, T, Sum> const&, Scratch const&, Stream&);
   void (*attention)(AttentionCall<T> const&, Scratch const&, Stream&);
   void (*attention_input)(AttentionInputCall<T> const&, Scratch const&, Stream&);
 
@@ -98,29 +105,43 @@ struct Kernels {
   void (*relu_input)(T const* y, T const* dy, T* dx, Index n);
 
   /// y += x.
-  void (*add)(T const* x, T* y, Index n);
+  void (*add)(T const* x, Sum* y, Index n);
+  void (*add_sums)(Sum const* x, Sum* y, Index n);
+  /// out = x + y.
+  void (*sum_of_two)(T const* x, T const* y, T* out, Index n);
   /// out[i] = canonical tree over in[...][begin + i].
   void (*sum_tree)(std::span<View const> in, T* out, Index begin, Index n);
   /// Sum of squares of one leaf of rule 13.
   double (*norm_leaf)(T const* x, Index n);
   bool (*all_finite)(T const* x, Index n);
 
-  void (*layer_norm)(T const* x, T const* gamma, T const* beta, T* y, T* mean, T* rstd, double epsilon, Index n);
-  void (*layer_norm_input)(T const* dy, T const* x, T const* gamma, T mean, T rstd, T* dx, Index n);
+  void (*layer_norm)(T const* x, T const* gamma, T const* beta, T* y, Sum* mean, Sum* rstd, double epsilon, Index n);
+  void (*layer_norm_input)(T const* dy, T const* x, T const* gamma, Sum mean, Sum rstd, T* dx, Index n);
   /// dgamma += dy xhat, dbeta += dy.
-  void (*layer_norm_weight)(T const* dy, T const* x, T mean, T rstd, T* dgamma, T* dbeta, Index n);
+  void (*layer_norm_weight)(T const* dy, T const* x, Sum mean, Sum rstd, Sum* dgamma, Sum* dbeta, Index n);
   /// dlogits may be nullptr (evaluation) or logits.
   RowLoss (*cross_entropy)(T const* logits, Index target, double scale, T* dlogits, Index n);
+};
 
-  /// Elements [begin, end).
-  void (*sgd)(SgdCall<T> const&, Decay, Index begin, Index end);
-  void (*adamw)(AdamWCall<T> const&, Decay, Index begin, Index end);
+/// Of master weights, elements [begin, end).
+template <class T>
+struct Updates {
+  void (*sgd)(SgdCall<T> const&, Decay, std::int64_t begin, std::int64_t end);
+  void (*adamw)(AdamWCall<T> const&, Decay, std::int64_t begin, std::int64_t end);
 };
 
 struct InstructionSet {
   std::string_view name;
   Kernels<float> f32;
   Kernels<double> f64;
+  Kernels<bfloat16> bf16;
+  Updates<float> update_f32;
+  Updates<double> update_f64;
+  /// Only the epilogue, on rows [begin, end) of a c that is already computed.
+  void (*epilogue)(MatmulCall<float> const&, std::int64_t begin, std::int64_t end);
+  /// Casts.
+  void (*narrow)(float const* from, bfloat16* to, std::int64_t n);
+  void (*widen)(bfloat16 const* from, float* to, std::int64_t n);
 };
 
 /// The best that this machine has. The scalar set is always there.

@@ -9,26 +9,39 @@
 namespace shardmark::cpu {
 namespace {
 
-template <class V>
-constexpr Kernels<typename V::Scalar> kernels_of() {
-  return {.matmul = matmul<V>,
-          .epilogue = epilogue_rows<V>,
-          .attention = attention<V>,
-          .attention_input = attention_input<V>,
-          .gelu = gelu_pass<V>,
-          .gelu_input = gelu_input_pass<V>,
-          .relu = relu_pass<V>,
-          .relu_input = relu_input_pass<V>,
-          .add = add_pass<V>,
-          .sum_tree = sum_tree_pass<V>,
-          .norm_leaf = norm_leaf_pass<F64, typename V::Scalar>,
-          .all_finite = all_finite_pass<V>,
-          .layer_norm = layer_norm_row<V>,
-          .layer_norm_input = layer_norm_input_row<V>,
-          .layer_norm_weight = layer_norm_weight_row<V>,
-          .cross_entropy = cross_entropy_row<V>,
-          .sgd = sgd_pass<V>,
-          .adamw = adamw_pass<V>};
+/// V computes, T is stored.
+template <class V, class T = typename V::Scalar>
+constexpr Kernels<T> kernels_of() {
+  return {.matmul = matmul<V, T, T, T>,
+          .matmul_sums = matmul<V, T, T, typename V::Scalar>,
+          .attention = attention<V, T>,
+          .attention_input = attention_input<V, T>,
+          .gelu = gelu_pass<V, T>,
+          .gelu_input = gelu_input_pass<V, T>,
+          .relu = relu_pass<V, T>,
+          .relu_input = relu_input_pass<V, T>,
+          .add = add_pass<V, T>,
+          .add_sums = add_pass<V, typename V::Scalar>,
+          .sum_of_two = sum_of_two_pass<V, T>,
+          .sum_tree = sum_tree_pass<V, T>,
+          .norm_leaf = norm_leaf_pass<F64, T>,
+          .all_finite = all_finite_pass<V, T>,
+          .layer_norm = layer_norm_row<V, T>,
+          .layer_norm_input = layer_norm_input_row<V, T>,
+          .layer_norm_weight = layer_norm_weight_row<V, T>,
+          .cross_entropy = cross_entropy_row<V, T>};
+}
+
+constexpr InstructionSet all_kernels(std::string_view name) {
+  return {.name = name,
+          .f32 = kernels_of<F32>(),
+          .f64 = kernels_of<F64>(),
+          .bf16 = kernels_of<F32, bfloat16>(),
+          .update_f32 = {sgd_pass<F32>, adamw_pass<F32>},
+          .update_f64 = {sgd_pass<F64>, adamw_pass<F64>},
+          .epilogue = epilogue_rows<F32>,
+          .narrow = cast_pass<F32, float, bfloat16>,
+          .widen = cast_pass<F32, bfloat16, float>};
 }
 
 }  // namespace

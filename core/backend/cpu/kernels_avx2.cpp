@@ -5,7 +5,7 @@
 namespace shardmark::cpu {
 
 InstructionSet const* avx2_kernels() {
-  static constexpr InstructionSet set{"avx2", kernels_of<F32>(), kernels_of<F64>()};
+  static constexpr InstructionSet set = all_kernels("avx2");
   return &set;
 }
 

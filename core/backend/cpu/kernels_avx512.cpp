@@ -5,7 +5,7 @@
 namespace shardmark::cpu {
 
 InstructionSet const* avx512_kernels() {
-  static constexpr InstructionSet set{"avx512", kernels_of<F32>(), kernels_of<F64>()};
+  static constexpr InstructionSet set = all_kernels("avx512");
   return &set;
 }
 

@@ -5,7 +5,7 @@
 namespace shardmark::cpu {
 
 InstructionSet const* scalar_kernels() {
-  static constexpr InstructionSet set{"scalar", kernels_of<F32>(), kernels_of<F64>()};
+  static constexpr InstructionSet set = all_kernels("scalar");
   return &set;
 }
 

@@ -10,8 +10,10 @@
 //   p = panels of K, each of ceil(K / p) rounded up to 16;
 //   t_i = fma(a[k], b[k], t_i) for k ascending in panel i, from +0;
 //   c = t_0 (overwrite) or c + t_0 (accumulate); then c = c + t_1; c = c + t_2; ...
-// Edges run the same instructions under masks or with fewer rows.
+// Edges run the same instructions under masks or with fewer rows. A c that is narrower than its sums is rounded once: the panels' sums
+// are added in a block of scratch, then (accumulate) to c.
 
+#include <type_traits>
 #include <utility>
 
 #include "backend/cpu/kernels.hpp"
@@ -86,15 +88,15 @@ template <class V>
 using MicroTile = void (*)(std::int64_t, typename V::Scalar const*, typename V::Scalar const*, typename V::Scalar*, std::int64_t,
                            std::int64_t, Write);
 /// What differs between heights of a panel of a.
-template <class V>
+template <class V, class A>
 struct Panel {
   MicroTile<V> multiply;
-  void (*pack_rows)(typename V::Scalar const*, std::int64_t, std::int64_t, std::int64_t, typename V::Scalar*);
-  void (*pack_columns)(typename V::Scalar const*, std::int64_t, std::int64_t, std::int64_t, typename V::Scalar*);
+  void (*pack_rows)(A const*, std::int64_t, std::int64_t, std::int64_t, typename V::Scalar*);
+  void (*pack_columns)(A const*, std::int64_t, std::int64_t, std::int64_t, typename V::Scalar*);
 };
-template <class V, int... rows>
-constexpr Panel<V> panel_of(std::int64_t height, std::integer_sequence<int, rows...>) {
-  constexpr Panel<V> table[] = {{micro_tile<V, rows + 1>, pack_rows<V, rows + 1>, pack_columns<V, rows + 1>}...};
+template <class V, class A, int... rows>
+constexpr Panel<V, A> panel_of(std::int64_t height, std::integer_sequence<int, rows...>) {
+  constexpr Panel<V, A> table[] = {{micro_tile<V, rows + 1>, pack_rows<V, rows + 1, A>, pack_columns<V, rows + 1, A>}...};
   return table[height - 1];
 }
 
@@ -104,33 +106,47 @@ constexpr std::int64_t even_piece(std::int64_t n, std::int64_t most, std::int64_
   return ceil_div(ceil_div(n, pieces), unit) * unit;
 }
 
-template <class V>
-void finish_block(MatmulCall<typename V::Scalar> const& g, std::int64_t row, std::int64_t rows, std::int64_t column, std::int64_t columns) {
-  if (g.epilogue == Epilogue::none) return;
-  auto const* const bias = g.bias + column;
-  for (std::int64_t i = row; i < row + rows; ++i) {
-    auto* const c = g.c + i * g.ldc + column;
-    auto* const aux = g.aux != nullptr ? g.aux + i * g.ldaux + column : nullptr;
-    each_vector<V>(columns, [&](std::int64_t j, auto part) {
-      V const x = V::load(c + j, part) + V::load(bias + j, part);
-      if (aux != nullptr) x.store(aux + j, part);
-      (g.epilogue == Epilogue::bias_gelu ? gelu(x) : x).store(c + j, part);
+/// A rows x columns piece of c, and the finished sums that become it: c itself, or a block of scratch.
+template <class Sum>
+struct Piece {
+  std::int64_t row, rows, column, columns;
+  Sum const* sums;
+  std::int64_t stride;
+};
+
+/// Bias and gelu on finished sums, and their way into a narrower c.
+template <class V, class A, class B, class C>
+void finish_block(MatmulCall<A, B, C> const& g, Piece<typename V::Scalar> const& piece) {
+  constexpr bool narrow = !std::is_same_v<C, typename V::Scalar>;
+  if (!narrow && g.epilogue == Epilogue::none) return;
+  for (std::int64_t i = 0; i < piece.rows; ++i) {
+    C* const c = g.c + (piece.row + i) * g.ldc + piece.column;
+    C* const biased = g.aux != nullptr ? g.aux + (piece.row + i) * g.ldaux + piece.column : c;
+    auto const* const sums = piece.sums + i * piece.stride;
+    each_vector<V>(piece.columns, [&](std::int64_t j, auto part) {
+      V x = V::load(sums + j, part);
+      if (narrow && g.write == Write::accumulate) x = V::load(c + j, part) + x;
+      if (g.epilogue != Epilogue::none) x = x + V::load(g.bias + piece.column + j, part);
+      x.store(biased + j, part);
+      if (g.epilogue == Epilogue::bias_gelu) gelu(V::load(biased + j, part)).store(c + j, part);  // of the rounded value
     });
   }
 }
 template <class V>
 void epilogue_rows(MatmulCall<typename V::Scalar> const& g, std::int64_t begin, std::int64_t end) {
-  finish_block<V>(g, begin, end - begin, 0, g.n);
+  finish_block<V>(g, {begin, end - begin, 0, g.n, g.c + begin * g.ldc, g.ldc});
 }
 
-template <class V>
+template <class V, class A, class B, class C>
 struct Matmul {
   using T = typename V::Scalar;
+  static constexpr bool narrow = !std::is_same_v<C, T>;
   static constexpr std::int64_t width = tile_columns<V>;
   static constexpr std::int64_t most_rows = block_a_bytes / std::int64_t(block_k * sizeof(T));
   static constexpr std::int64_t most_columns = block_b_bytes / std::int64_t(block_k * sizeof(T));
+  static_assert(!narrow || most_rows * most_columns * std::int64_t(sizeof(T)) <= block_c_bytes);
 
-  MatmulCall<T> const& g;
+  MatmulCall<A, B, C> const& g;
   Scratch const& scratch;
   Ticker<V> ticker;
 
@@ -149,7 +165,7 @@ struct Matmul {
     T* out = scratch.block_a<T>();
     for (std::int64_t i = 0; i < m; i += height, out += height * k) {
       std::int64_t const rows = smaller(height, m - i);
-      Panel<V> const panel = panel_at(rows);
+      Panel<V, A> const panel = panel_at(rows);
       if (g.ta == Transpose::no)
         panel.pack_columns(g.a + (m0 + i) * g.lda + k0, g.lda, k, rows, out);
       else
@@ -160,13 +176,14 @@ struct Matmul {
   /// One block of c; `last`: the sum over K is complete, so the epilogue follows while the strip is in the cache.
   void multiply_block(std::int64_t m0, std::int64_t m, std::int64_t n0, std::int64_t n, std::int64_t k, std::int64_t height, Write write,
                       bool last) {
+    T* const sums = sums_at(m0, n0);
+    std::int64_t const stride = narrow ? n : g.ldc;
     for (std::int64_t j = 0; j < n; j += width) {
       std::int64_t const columns = smaller(width, n - j);
       T const* const b = scratch.block_b<T>() + j * k;
       for (std::int64_t i = 0; i < m; i += height)
-        panel_at(smaller(height, m - i))
-            .multiply(k, scratch.block_a<T>() + i * k, b, g.c + (m0 + i) * g.ldc + n0 + j, g.ldc, columns, write);
-      if (last) finish_block<V>(g, m0, m, n0 + j, columns);
+        panel_at(smaller(height, m - i)).multiply(k, scratch.block_a<T>() + i * k, b, sums + i * stride + j, stride, columns, write);
+      if (last) finish_block<V>(g, {m0, m, n0 + j, columns, sums + j, stride});
       ticker.work(m * columns * k);
     }
   }
@@ -175,31 +192,47 @@ struct Matmul {
     if (g.m == 0 || g.n == 0) return;
     std::int64_t const kp = even_piece(g.k, block_k, 16), np = even_piece(g.n, most_columns, width);
     std::int64_t const height = ceil_div(g.m, ceil_div(g.m, V::tile_rows)), mp = even_piece(g.m, most_rows / height * height, height);
+    // Sums that stay in scratch until they are complete need all of K for one block of rows: then b is packed once for each of those.
+    std::int64_t const rows_at_once = narrow ? mp : g.m;
+    Write const first = narrow ? Write::overwrite : g.write;
     for (std::int64_t n0 = 0; n0 < g.n; n0 += np)
-      for (std::int64_t k0 = 0; k0 < g.k; k0 += kp) {
-        std::int64_t const n = smaller(np, g.n - n0), k = smaller(kp, g.k - k0);
-        pack_b(k0, k, n0, n);
-        for (std::int64_t m0 = 0; m0 < g.m; m0 += mp) {
-          std::int64_t const m = smaller(mp, g.m - m0);
-          pack_a(m0, m, k0, k, height);
-          multiply_block(m0, m, n0, n, k, height, k0 == 0 ? g.write : Write::accumulate, k0 + k == g.k);
+      for (std::int64_t from = 0; from < g.m; from += rows_at_once)
+        for (std::int64_t k0 = 0; k0 < g.k; k0 += kp) {
+          std::int64_t const n = smaller(np, g.n - n0), k = smaller(kp, g.k - k0), to = smaller(g.m, from + rows_at_once);
+          pack_b(k0, k, n0, n);
+          for (std::int64_t m0 = from; m0 < to; m0 += mp) {
+            std::int64_t const m = smaller(mp, to - m0);
+            pack_a(m0, m, k0, k, height);
+            multiply_block(m0, m, n0, n, k, height, k0 == 0 ? first : Write::accumulate, k0 + k == g.k);
+          }
         }
-      }
   }
 
  private:
-  static Panel<V> panel_at(std::int64_t rows) { return panel_of<V>(rows, std::make_integer_sequence<int, V::tile_rows>{}); }
+  static Panel<V, A> panel_at(std::int64_t rows) { return panel_of<V, A>(rows, std::make_integer_sequence<int, V::tile_rows>{}); }
+  T* sums_at(std::int64_t m0, std::int64_t n0) const {
+    if constexpr (narrow)
+      return scratch.block_c<T>();
+    else
+      return g.c + m0 * g.ldc + n0;
+  }
   void without_terms() {
-    if (g.write == Write::overwrite)
-      for (std::int64_t i = 0; i < g.m; ++i)
-        for (std::int64_t j = 0; j < g.n; ++j) g.c[i * g.ldc + j] = 0;
-    finish_block<V>(g, 0, g.m, 0, g.n);
+    V const zero = V::set(0);
+    for (std::int64_t i = 0; i < g.m; ++i)
+      each_vector<V>(g.n, [&](std::int64_t j, auto part) {
+        C* const c = g.c + i * g.ldc + j;
+        if (g.write == Write::overwrite) zero.store(c, part);
+        if (g.epilogue == Epilogue::none) return;
+        C* const biased = g.aux != nullptr ? g.aux + i * g.ldaux + j : c;
+        V::load(g.bias + j, part).store(biased, part);
+        if (g.epilogue == Epilogue::bias_gelu) gelu(V::load(biased, part)).store(c, part);
+      });
   }
 };
 
-template <class V>
-void matmul(MatmulCall<typename V::Scalar> const& g, Scratch const& scratch, Stream& stream) {
-  Matmul<V>{g, scratch, Ticker<V>{stream}}.run();
+template <class V, class A, class B, class C>
+void matmul(MatmulCall<A, B, C> const& g, Scratch const& scratch, Stream& stream) {
+  Matmul<V, A, B, C>{g, scratch, Ticker<V>{stream}}.run();
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #pragma once
 // Packing for the matmul: panels of `width` columns, k after k, so that the micro-kernel reads memory in order.
-// The sources are strided; the transposed case goes through blocks of lanes x lanes in registers.
+// The sources are strided; the transposed case goes through blocks of lanes x lanes in registers. Narrow elements are widened here.
 
 #include "backend/cpu/vec.hpp"
 
@@ -8,8 +8,8 @@ namespace shardmark::cpu {
 namespace {
 
 /// out[q * room + j] = x[q * stride + j] for q < k, j < width; zeros for width <= j < room.
-template <class V, int room>
-void pack_rows(typename V::Scalar const* x, std::int64_t stride, std::int64_t k, std::int64_t width, typename V::Scalar* out) {
+template <class V, int room, class X>
+void pack_rows(X const* x, std::int64_t stride, std::int64_t k, std::int64_t width, typename V::Scalar* out) {
   for (std::int64_t q = 0; q < k; ++q, x += stride, out += room)
     for (int j = 0; j < room; j += V::lanes) {
       Some const have{smaller<std::int64_t>(V::lanes, width > j ? width - j : 0)};
@@ -19,8 +19,8 @@ void pack_rows(typename V::Scalar const* x, std::int64_t stride, std::int64_t k,
 }
 
 /// out[q * room + j] = x[j * stride + q] for q < k, j < width; zeros for width <= j < room.
-template <class V, int room>
-void pack_columns(typename V::Scalar const* x, std::int64_t stride, std::int64_t k, std::int64_t width, typename V::Scalar* out) {
+template <class V, int room, class X>
+void pack_columns(X const* x, std::int64_t stride, std::int64_t k, std::int64_t width, typename V::Scalar* out) {
   constexpr int lanes = V::lanes;
   for (std::int64_t q = 0; q < k; q += lanes) {
     std::int64_t const rows = smaller<std::int64_t>(lanes, k - q);

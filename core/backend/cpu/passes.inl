@@ -28,14 +28,21 @@ void relu_input_pass(T const* y, T const* dy, T* dx, std::int64_t n) {
 }
 
 template <class V, class T = typename V::Scalar>
-void add_pass(T const* x, T* y, std::int64_t n) {
+void add_pass(T const* x, typename V::Scalar* y, std::int64_t n) {
   each_vector<V>(n, [=](std::int64_t i, auto part) { (V::load(y + i, part) + V::load(x + i, part)).store(y + i, part); });
+}
+template <class V, class T>
+void sum_of_two_pass(T const* x, T const* y, T* out, std::int64_t n) {
+  each_vector<V>(n, [=](std::int64_t i, auto part) { (V::load(x + i, part) + V::load(y + i, part)).store(out + i, part); });
+}
+template <class V, class From, class To>
+void cast_pass(From const* from, To* to, std::int64_t n) {
+  each_vector<V>(n, [=](std::int64_t i, auto part) { V::load(from + i, part).store(to + i, part); });
 }
 
 /// The canonical tree as a binary counter: level l holds the sum of 2^l leaves; what is left at the end is folded from the right.
-template <class V>
+template <class V, class T>
 [[gnu::always_inline]] inline V sum_of_leaves(std::span<View const> in, std::int64_t i, auto part) {
-  using T = typename V::Scalar;
   auto leaf = [&](std::size_t at) { return V::load(reinterpret_cast<T const*>(in[at].data) + i, part); };
   if (in.size() == 2) return leaf(0) + leaf(1);
   V level[64];
@@ -53,7 +60,7 @@ template <class V>
 }
 template <class V, class T = typename V::Scalar>
 void sum_tree_pass(std::span<View const> in, T* out, std::int64_t begin, std::int64_t n) {
-  each_vector<V>(n, [=](std::int64_t i, auto part) { sum_of_leaves<V>(in, begin + i, part).store(out + i, part); });
+  each_vector<V>(n, [=](std::int64_t i, auto part) { sum_of_leaves<V, T>(in, begin + i, part).store(out + i, part); });
 }
 
 /// D: vectors of doubles.

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include "backend/cpu/kernels.hpp"
 #include "backend/cpu/vec_math.hpp"
@@ -11,15 +12,17 @@ namespace shardmark::cpu {
 namespace {
 
 template <class V, class T = typename V::Scalar>
-void layer_norm_row(T const* x, T const* gamma, T const* beta, T* y, T* mean_out, T* rstd_out, double epsilon, std::int64_t n) {
-  T const count = n > 0 ? T(n) : T(1);
-  T const mean = sum_vectors<V>(n, [=](std::int64_t i, auto part) { return V::load(x + i, part); }) / count;
+void layer_norm_row(T const* x, T const* gamma, T const* beta, T* y, typename V::Scalar* mean_out, typename V::Scalar* rstd_out,
+                    double epsilon, std::int64_t n) {
+  using Sum = typename V::Scalar;
+  Sum const count = n > 0 ? Sum(n) : Sum(1);
+  Sum const mean = sum_vectors<V>(n, [=](std::int64_t i, auto part) { return V::load(x + i, part); }) / count;
   V const m = V::set(mean);
-  T const squares = sum_vectors<V>(n, [=](std::int64_t i, auto part) {
+  Sum const squares = sum_vectors<V>(n, [=](std::int64_t i, auto part) {
     V const apart = V::merge(part, V::load(x + i, part) - m, V::set(0));
     return apart * apart;
   });
-  T const rstd = T(1 / std::sqrt(double(squares / count) + epsilon));
+  Sum const rstd = Sum(1 / std::sqrt(double(squares / count) + epsilon));
   V const r = V::set(rstd);
   each_vector<V>(n, [=](std::int64_t i, auto part) {
     fma(V::load(gamma + i, part), (V::load(x + i, part) - m) * r, V::load(beta + i, part)).store(y + i, part);
@@ -29,19 +32,22 @@ void layer_norm_row(T const* x, T const* gamma, T const* beta, T* y, T* mean_out
 }
 
 template <class V, class T = typename V::Scalar>
-void layer_norm_input_row(T const* dy, T const* x, T const* gamma, T mean, T rstd, T* dx, std::int64_t n) {
+void layer_norm_input_row(T const* dy, T const* x, T const* gamma, typename V::Scalar mean, typename V::Scalar rstd, T* dx,
+                          std::int64_t n) {
+  using Sum = typename V::Scalar;
   if (n == 0) return;
   V const m = V::set(mean), r = V::set(rstd);
   auto g = [=](std::int64_t i, auto part) { return V::load(dy + i, part) * V::load(gamma + i, part); };
   auto normal = [=](std::int64_t i, auto part) { return (V::load(x + i, part) - m) * r; };
-  T const mean_g = sum_vectors<V>(n, g) / T(n);
-  T const mean_g_normal = sum_vectors<V>(n, [=](std::int64_t i, auto part) { return g(i, part) * normal(i, part); }) / T(n);
+  Sum const mean_g = sum_vectors<V>(n, g) / Sum(n);
+  Sum const mean_g_normal = sum_vectors<V>(n, [=](std::int64_t i, auto part) { return g(i, part) * normal(i, part); }) / Sum(n);
   V const a = V::set(mean_g), b = V::set(-mean_g_normal);
   each_vector<V>(n, [=](std::int64_t i, auto part) { (r * fma(normal(i, part), b, g(i, part) - a)).store(dx + i, part); });
 }
 
 template <class V, class T = typename V::Scalar>
-void layer_norm_weight_row(T const* dy, T const* x, T mean, T rstd, T* dgamma, T* dbeta, std::int64_t n) {
+void layer_norm_weight_row(T const* dy, T const* x, typename V::Scalar mean, typename V::Scalar rstd, typename V::Scalar* dgamma,
+                           typename V::Scalar* dbeta, std::int64_t n) {
   V const m = V::set(mean), r = V::set(rstd);
   each_vector<V>(n, [=](std::int64_t i, auto part) {
     V const g = V::load(dy + i, part);
@@ -50,9 +56,9 @@ void layer_norm_weight_row(T const* dy, T const* x, T mean, T rstd, T* dgamma, T
   });
 }
 
-template <class V, class T = typename V::Scalar>
-T largest_in_row(T const* x, std::int64_t n) {
-  V const lowest = V::set(-std::numeric_limits<T>::infinity());
+template <class V, class T>
+typename V::Scalar largest_in_row(T const* x, std::int64_t n) {
+  V const lowest = V::set(-std::numeric_limits<typename V::Scalar>::infinity());
   V best[2] = {lowest, lowest};
   each_vector<V>(n, [&](std::int64_t i, auto part) {
     V& b = best[i / V::lanes % 2];
@@ -61,9 +67,9 @@ T largest_in_row(T const* x, std::int64_t n) {
   return max(best[0], best[1]).largest();
 }
 
-/// e^(x - highest), stored when wanted; the sum in fp64 over blocks of columns, so that long rows of floats lose nothing.
-template <class V, class T = typename V::Scalar>
-double exponentials(T const* x, T highest, T* out, std::int64_t n) {
+/// Sum of e^(x - highest), in fp64 over blocks of columns, so that long rows of floats lose nothing. `out`, if any, gets the terms.
+template <class V, class T>
+double exponentials(T const* x, typename V::Scalar highest, typename V::Scalar* out, std::int64_t n) {
   constexpr std::int64_t block = 1024;
   double sum = 0;
   for (std::int64_t from = 0; from < n; from += block)
@@ -75,20 +81,35 @@ double exponentials(T const* x, T highest, T* out, std::int64_t n) {
   return sum;
 }
 
+/// The first of a vector's lanes, all alike.
+template <class V>
+typename V::Scalar any_lane(V v) {
+  typename V::Scalar lanes[V::lanes];
+  v.store(lanes);
+  return lanes[0];
+}
+
 template <class V, class T = typename V::Scalar>
 RowLoss cross_entropy_row(T const* logits, std::int64_t target, double scale, T* dlogits, std::int64_t n) {
-  T const highest = largest_in_row<V>(logits, n), wanted = logits[target];
+  using Sum = typename V::Scalar;
+  Sum const highest = largest_in_row<V>(logits, n), wanted = V::load(logits + target, Some{1}).sum();
   RowLoss row;
   // The lowest index wins: the target is the answer if it is the largest and none before it is as large.
-  row.correct = wanted == highest;
-  for (std::int64_t j = 0; row.correct && j < target; ++j) row.correct = logits[j] != highest;
-  double const sum = exponentials<V>(logits, highest, dlogits, n);
+  row.correct = wanted == highest && !(target > 0 && largest_in_row<V>(logits, target) == highest);
+  // Terms are kept where dlogits can hold them as they are; what would be rounded is computed again.
+  constexpr bool kept = std::is_same_v<T, Sum>;
+  Sum* terms = nullptr;
+  if constexpr (kept) terms = dlogits;
+  double const sum = exponentials<V>(logits, highest, terms, n);
   row.loss = std::log(sum) + (double(highest) - double(wanted));
   if (dlogits == nullptr) return row;
-  double const target_probability = double(dlogits[target]) / sum;
-  V const factor = V::set(T(scale / sum));
-  each_vector<V>(n, [=](std::int64_t i, auto part) { (V::load(dlogits + i, part) * factor).store(dlogits + i, part); });
-  dlogits[target] = T((target_probability - 1) * scale);
+  V const factor = V::set(Sum(scale / sum));
+  each_vector<V>(n, [=](std::int64_t i, auto part) {
+    V const e = kept ? V::load(dlogits + i, part) : exp(V::load(logits + i, part) - V::set(highest));
+    (e * factor).store(dlogits + i, part);
+  });
+  double const target_probability = double(any_lane(exp(V::set(wanted - highest)))) / sum;
+  V::set(Sum((target_probability - 1) * scale)).store(dlogits + target, Some{1});
   return row;
 }
 

@@ -47,40 +47,43 @@ void each_run(Stream& stream, F&& f, View const& first, V const&... others) {
   each_row_index(rows_of(first), n, stream, [&](std::int64_t r) { f(n, row<T>(first, r), row<T>(others, r)...); });
 }
 
-template <class T>
-MatmulCall<T> matmul_call(Matmul const& o) {
-  MatmulCall<T> call{.a = o.a.as<T>(),
-                     .b = o.b.as<T>(),
-                     .c = o.c.as<T>(),
-                     .lda = o.a.stride[0],
-                     .ldb = o.b.stride[0],
-                     .ldc = o.c.stride[0],
-                     .m = o.c.shape[0],
-                     .n = o.c.shape[1],
-                     .k = o.a.shape[o.ta == Transpose::no ? 1 : 0],
-                     .ta = o.ta,
-                     .tb = o.tb,
-                     .write = o.write,
-                     .epilogue = o.epilogue};
+template <class T, class C = T>
+MatmulCall<T, T, C> matmul_call(Matmul const& o) {
+  MatmulCall<T, T, C> call{.a = o.a.as<T>(),
+                           .b = o.b.as<T>(),
+                           .c = o.c.as<C>(),
+                           .lda = o.a.stride[0],
+                           .ldb = o.b.stride[0],
+                           .ldc = o.c.stride[0],
+                           .m = o.c.shape[0],
+                           .n = o.c.shape[1],
+                           .k = o.a.shape[o.ta == Transpose::no ? 1 : 0],
+                           .ta = o.ta,
+                           .tb = o.tb,
+                           .write = o.write,
+                           .epilogue = o.epilogue};
   if (o.bias) call.bias = o.bias.as<T>();
-  if (o.aux) call.aux = o.aux.as<T>(), call.ldaux = o.aux.stride[0];
+  if (o.aux) call.aux = o.aux.as<C>(), call.ldaux = o.aux.stride[0];
   return call;
 }
 
 template <class T>
 void run(Kernels<T> const& k, Stream& stream, Matmul const& o) {
-  k.matmul(matmul_call<T>(o), scratch_of_thread(), stream);
+  if (o.c.dtype == o.a.dtype)
+    k.matmul(matmul_call<T>(o), scratch_of_thread(), stream);
+  else
+    k.matmul_sums(matmul_call<T, Accumulator<T>>(o), scratch_of_thread(), stream);
 }
 
 /// The same by oneDNN, then bias and GELU in one pass (fusing them gains nothing, and training needs the value between).
-inline void run_library(Kernels<float> const& k, Stream& stream, Matmul const& o) {
+inline void run_library(InstructionSet const& set, Stream& stream, Matmul const& o) {
   MatmulCall<float> const call = matmul_call<float>(o);
-  if (call.k == 0) return k.matmul(call, scratch_of_thread(), stream);
+  if (call.k == 0) return set.f32.matmul(call, scratch_of_thread(), stream);
   scratch_of_thread();  // limits the library's threads
   library_matmul(call);
   stream.tick();
   if (call.epilogue == Epilogue::none) return;
-  each_row_index(call.m, call.n, stream, [&](std::int64_t r) { k.epilogue(call, r, r + 1); });
+  each_row_index(call.m, call.n, stream, [&](std::int64_t r) { set.epilogue(call, r, r + 1); });
 }
 
 template <class T>
@@ -88,6 +91,20 @@ void run(Kernels<T> const& k, Stream& stream, Gelu const& o) {
   each_run<T>(
       stream, [&](std::int64_t n, T const* x, T* y) { k.gelu(x, y, n); }, o.x, o.y);
 }
+/// In bf16 the library adds the bias too, before it rounds. The value between bias and GELU goes to aux, or else through c.
+template <class C>
+void run_library_bfloat16(InstructionSet const& set, Stream& stream, Matmul const& o) {
+  MatmulCall<bfloat16, bfloat16, C> call = matmul_call<bfloat16, C>(o);
+  if (call.k == 0) return run(set.bf16, stream, o);
+  scratch_of_thread();
+  bool const gelu = call.epilogue == Epilogue::bias_gelu;
+  if (gelu && call.aux != nullptr) call.c = call.aux, call.ldc = call.ldaux;
+  library_matmul(call);
+  stream.tick();
+  Gelu const rest{o.aux ? o.aux : o.c, o.c};
+  if (gelu) std::is_same_v<C, float> ? run(set.f32, stream, rest) : run(set.bf16, stream, rest);
+}
+
 template <class T>
 void run(Kernels<T> const& k, Stream& stream, GeluInput const& o) {
   each_run<T>(
@@ -128,16 +145,18 @@ void run(Kernels<T> const& k, Stream& stream, FlagNonFinite const& o) {
 
 template <class T>
 void run(Kernels<T> const& k, Stream& stream, LayerNorm const& o) {
+  using Sum = Accumulator<T>;
   std::int64_t const n = columns_of(o.x);
   each_row_index(rows_of(o.x), n, stream, [&](std::int64_t r) {
-    k.layer_norm(row<T>(o.x, r), o.gamma.as<T>(), o.beta.as<T>(), row<T>(o.y, r), o.mean.as<T>() + r, o.rstd.as<T>() + r, o.epsilon, n);
+    k.layer_norm(row<T>(o.x, r), o.gamma.as<T>(), o.beta.as<T>(), row<T>(o.y, r), o.mean.as<Sum>() + r, o.rstd.as<Sum>() + r, o.epsilon, n);
   });
 }
 template <class T>
 void run(Kernels<T> const& k, Stream& stream, LayerNormInput const& o) {
+  using Sum = Accumulator<T>;
   std::int64_t const n = columns_of(o.x);
   each_row_index(rows_of(o.x), n, stream, [&](std::int64_t r) {
-    k.layer_norm_input(row<T>(o.dy, r), row<T>(o.x, r), o.gamma.as<T>(), o.mean.as<T>()[r], o.rstd.as<T>()[r], row<T>(o.dx, r), n);
+    k.layer_norm_input(row<T>(o.dy, r), row<T>(o.x, r), o.gamma.as<T>(), o.mean.as<Sum>()[r], o.rstd.as<Sum>()[r], row<T>(o.dx, r), n);
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "backend/backend.hpp"
 
@@ -14,6 +15,7 @@ namespace shardmark::cpu {
 inline constexpr std::int64_t block_k = 320;
 inline constexpr std::int64_t block_a_bytes = 430080;  // 336 rows of 320 floats
 inline constexpr std::int64_t block_b_bytes = 655360;  // 512 columns of 320 floats
+inline constexpr std::int64_t block_c_bytes = 688128;  // 336 x 512 sums of a c that is narrower than they are
 
 /// Attention works on tiles of queries x keys.
 inline constexpr std::int64_t attention_tile = 64;
@@ -29,18 +31,29 @@ class Scratch {
   T* block_b() const {
     return reinterpret_cast<T*>(pages_.data() + block_a_bytes);
   }
+  template <class T>
+  T* block_c() const {
+    return reinterpret_cast<T*>(pages_.data() + block_c_at);
+  }
   /// Two tiles, `which` = 0 or 1.
   template <class T>
   T* tile(int which) const {
     return reinterpret_cast<T*>(pages_.data() + tiles_at) + which * attention_tile * attention_tile;
   }
+  /// Room for `elements` sums, larger than any asked for before or the same memory.
+  template <class T>
+  T* sums(std::int64_t elements) {
+    return reinterpret_cast<T*>(room(std::size_t(elements) * sizeof(T)));
+  }
 
  private:
-  static constexpr std::int64_t tiles_at = block_a_bytes + block_b_bytes;
+  static constexpr std::int64_t block_c_at = block_a_bytes + block_b_bytes, tiles_at = block_c_at + block_c_bytes;
+  std::byte* room(std::size_t bytes);
   Pages pages_;
+  std::optional<Pages> sums_;
 };
 
 /// The calling thread's. Made on first use, so that a backend may be shared by rank threads.
-Scratch const& scratch_of_thread();
+Scratch& scratch_of_thread();
 
 }  // namespace shardmark::cpu

@@ -3,8 +3,8 @@
 //
 //   Scalar, lanes           element type and count; tile_rows: rows of the matmul's micro-kernel
 //   load(p, part)           `part` is All{}, or Some{n} for the first n lanes (the others read as 0 and aren't touched in memory)
-//   widen(p, part)          load of floats or doubles as doubles (F64)
-//   store(p, part)
+//   widen(p, part)          load of any floating type as doubles (F64)
+//   store(p, part)          F32 loads and stores bf16 too: exact, and rounded to nearest even (a NaN stays one) as in bfloat16.hpp
 //   merge(part, a, b)       a in the lanes of `part`, b elsewhere
 //   fma(a, b, c), max, min  max and min return the second operand when either is NaN
 //   select(a > b, x, y)
@@ -16,6 +16,8 @@
 // Everything lives in an unnamed namespace: code compiled for one instruction set must never be linked in place of another's.
 
 #include <cstdint>
+
+#include "backend/bfloat16.hpp"
 
 namespace shardmark::cpu {
 namespace {

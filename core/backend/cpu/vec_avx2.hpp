@@ -3,6 +3,8 @@
 
 #include <immintrin.h>
 
+#include <cstddef>
+
 #include "backend/cpu/vec.hpp"
 
 namespace shardmark::cpu {
@@ -12,6 +14,13 @@ namespace {
 inline __m256i first_words(std::int64_t n) {
   alignas(64) static constexpr std::int32_t ones_then_zeros[16] = {-1, -1, -1, -1, -1, -1, -1, -1};
   return _mm256_loadu_si256(reinterpret_cast<__m256i const*>(ones_then_zeros + 8 - n));
+}
+
+/// The first `part.n` of eight halves, zeros behind them: there are no masked loads of 16 bits.
+inline __m128i load_halves(bfloat16 const* p, Some part) {
+  alignas(16) std::uint16_t halves[8] = {};
+  __builtin_memcpy(halves, p, std::size_t(part.n) * sizeof(bfloat16));
+  return _mm_load_si128(reinterpret_cast<__m128i const*>(halves));
 }
 
 struct F32 {
@@ -25,6 +34,14 @@ struct F32 {
   static F32 load(float const* p, Some part) { return {_mm256_maskload_ps(p, first_words(part.n))}; }
   void store(float* p, All = {}) const { _mm256_storeu_ps(p, v); }
   void store(float* p, Some part) const { _mm256_maskstore_ps(p, first_words(part.n), v); }
+  static F32 load(bfloat16 const* p, All = {}) { return from_upper(_mm_loadu_si128(reinterpret_cast<__m128i const*>(p))); }
+  static F32 load(bfloat16 const* p, Some part) { return from_upper(load_halves(p, part)); }
+  void store(bfloat16* p, All = {}) const { _mm_storeu_si128(reinterpret_cast<__m128i*>(p), rounded_upper()); }
+  void store(bfloat16* p, Some part) const {
+    alignas(16) std::uint16_t halves[8];
+    _mm_store_si128(reinterpret_cast<__m128i*>(halves), rounded_upper());
+    __builtin_memcpy(p, halves, std::size_t(part.n) * sizeof(bfloat16));
+  }
   static F32 merge(All, F32 a, F32) { return a; }
   static F32 merge(Some part, F32 a, F32 b) { return {_mm256_blendv_ps(b.v, a.v, _mm256_castsi256_ps(first_words(part.n)))}; }
   friend F32 operator+(F32 a, F32 b) { return {_mm256_add_ps(a.v, b.v)}; }
@@ -72,6 +89,15 @@ struct F32 {
   }
 
  private:
+  static F32 from_upper(__m128i half) { return {_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16))}; }
+  __m128i rounded_upper() const {
+    __m256i const word = _mm256_castps_si256(v), odd = _mm256_and_si256(_mm256_srli_epi32(word, 16), _mm256_set1_epi32(1));
+    __m256i const rounded = _mm256_add_epi32(word, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+    __m256i const quiet = _mm256_or_si256(word, _mm256_set1_epi32(0x400000));
+    __m256i const nan = _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+    __m256i const upper = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, nan), 16);
+    return _mm_packus_epi32(_mm256_castsi256_si128(upper), _mm256_extracti128_si256(upper, 1));
+  }
   static F32 power(F32 n) {
     __m256i const biased = _mm256_add_epi32(_mm256_cvtps_epi32(n.v), _mm256_set1_epi32(127));
     return {_mm256_castsi256_ps(_mm256_slli_epi32(biased, 23))};
@@ -91,6 +117,8 @@ struct F64 {
   static F64 widen(double const* p, Some part) { return load(p, part); }
   static F64 widen(float const* p, All = {}) { return {_mm256_cvtps_pd(_mm_loadu_ps(p))}; }
   static F64 widen(float const* p, Some part) { return {_mm256_cvtps_pd(_mm_maskload_ps(p, _mm256_castsi256_si128(first_words(part.n))))}; }
+  static F64 widen(bfloat16 const* p, All = {}) { return from_upper(_mm_loadl_epi64(reinterpret_cast<__m128i const*>(p))); }
+  static F64 widen(bfloat16 const* p, Some part) { return from_upper(load_halves(p, part)); }
   void store(double* p, All = {}) const { _mm256_storeu_pd(p, v); }
   void store(double* p, Some part) const { _mm256_maskstore_pd(p, first_words(2 * part.n), v); }
   static F64 merge(All, F64 a, F64) { return a; }
@@ -127,6 +155,8 @@ struct F64 {
   }
 
  private:
+  /// The lower four of eight halves.
+  static F64 from_upper(__m128i halves) { return {_mm256_cvtps_pd(_mm_castsi128_ps(_mm_slli_epi32(_mm_cvtepu16_epi32(halves), 16)))}; }
   static F64 power(F64 n) {
     __m256i const biased = _mm256_add_epi64(_mm256_cvtepi32_epi64(_mm256_cvtpd_epi32(n.v)), _mm256_set1_epi64x(1023));
     return {_mm256_castsi256_pd(_mm256_slli_epi64(biased, 52))};

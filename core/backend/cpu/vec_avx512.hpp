@@ -20,6 +20,10 @@ struct F32 {
   static F32 load(float const* p, Some part) { return {_mm512_maskz_loadu_ps(mask(part), p)}; }
   void store(float* p, All = {}) const { _mm512_storeu_ps(p, v); }
   void store(float* p, Some part) const { _mm512_mask_storeu_ps(p, mask(part), v); }
+  static F32 load(bfloat16 const* p, All = {}) { return from_upper(_mm256_loadu_si256(reinterpret_cast<__m256i const*>(p))); }
+  static F32 load(bfloat16 const* p, Some part) { return from_upper(_mm256_maskz_loadu_epi16(mask(part), p)); }
+  void store(bfloat16* p, All = {}) const { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), rounded_upper()); }
+  void store(bfloat16* p, Some part) const { _mm256_mask_storeu_epi16(p, mask(part), rounded_upper()); }
   static F32 merge(All, F32 a, F32) { return a; }
   static F32 merge(Some part, F32 a, F32 b) { return {_mm512_mask_blend_ps(mask(part), b.v, a.v)}; }
   friend F32 operator+(F32 a, F32 b) { return {_mm512_add_ps(a.v, b.v)}; }
@@ -63,6 +67,17 @@ struct F32 {
       r[i + 8].v = _mm512_shuffle_f32x4(t[i].v, t[i + 8].v, 0xdd);
     }
   }
+
+ private:
+  static F32 from_upper(__m256i half) { return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16))}; }
+  /// Not vcvtneps2bf16, which takes subnormal numbers for zero.
+  __m256i rounded_upper() const {
+    __m512i const word = _mm512_castps_si512(v), odd = _mm512_and_si512(_mm512_srli_epi32(word, 16), _mm512_set1_epi32(1));
+    __m512i const rounded = _mm512_add_epi32(word, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    __m512i const quiet = _mm512_or_si512(word, _mm512_set1_epi32(0x400000));
+    __mmask16 const nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(_mm512_mask_mov_epi32(rounded, nan, quiet), 16));
+  }
 };
 
 struct F64 {
@@ -79,6 +94,8 @@ struct F64 {
   static F64 widen(double const* p, Some part) { return load(p, part); }
   static F64 widen(float const* p, All = {}) { return {_mm512_cvtps_pd(_mm256_loadu_ps(p))}; }
   static F64 widen(float const* p, Some part) { return {_mm512_cvtps_pd(_mm256_maskz_loadu_ps(mask(part), p))}; }
+  static F64 widen(bfloat16 const* p, All = {}) { return from_upper(_mm_loadu_si128(reinterpret_cast<__m128i const*>(p))); }
+  static F64 widen(bfloat16 const* p, Some part) { return from_upper(_mm_maskz_loadu_epi16(mask(part), p)); }
   void store(double* p, All = {}) const { _mm512_storeu_pd(p, v); }
   void store(double* p, Some part) const { _mm512_mask_storeu_pd(p, mask(part), v); }
   static F64 merge(All, F64 a, F64) { return a; }
@@ -116,6 +133,9 @@ struct F64 {
     }
     for (int i = 0; i < 8; ++i) r[i] = t[i];
   }
+
+ private:
+  static F64 from_upper(__m128i half) { return {_mm512_cvtps_pd(_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16)))}; }
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cmath>
+#include <concepts>
 
 #include "backend/cpu/vec.hpp"
 
@@ -19,6 +20,12 @@ struct One {
   static One set(T x) { return {x}; }
   static One load(T const* p, All = {}) { return {*p}; }
   static One load(T const* p, Some part) { return {part.n > 0 ? *p : T(0)}; }
+  static One load(bfloat16 const* p, All = {}) { return {T(*p)}; }
+  static One load(bfloat16 const* p, Some part) { return {part.n > 0 ? T(*p) : T(0)}; }
+  void store(bfloat16* p, All = {}) const requires std::same_as<T, float> { *p = bfloat16(v); }
+  void store(bfloat16* p, Some part) const requires std::same_as<T, float> {
+    if (part.n > 0) *p = bfloat16(v);
+  }
   template <class From>
   static One widen(From const* p, All = {}) {
     return {T(*p)};

@@ -13,7 +13,9 @@ class Cases {
     for (Transpose ta : {Transpose::no, Transpose::yes})
       for (Transpose tb : {Transpose::no, Transpose::yes})
         for (Write write : {Write::overwrite, Write::accumulate}) matmul(ta, tb, write, Epilogue::none);
+    for (Write write : {Write::overwrite, Write::accumulate}) matmul(Transpose::yes, Transpose::no, write, Epilogue::none, Output::sums);
     matmul(Transpose::no, Transpose::yes, Write::overwrite, Epilogue::bias);
+    matmul(Transpose::no, Transpose::yes, Write::overwrite, Epilogue::bias, Output::sums);
     matmul(Transpose::no, Transpose::no, Write::overwrite, Epilogue::bias_gelu);
   }
 
@@ -190,14 +192,16 @@ class Cases {
   CaseMaker maker(std::string label) const { return {std::move(label), type_, grid_, seed_, size_}; }
   double scale() const { return size_.width == 0 ? 1 : 1 / std::sqrt(double(size_.width)); }
 
-  void matmul(Transpose ta, Transpose tb, Write write, Epilogue epilogue) {
-    CaseMaker make = maker(
-        fmt::format("matmul/{}{}/{}/{}", ta == Transpose::yes ? 't' : 'n', tb == Transpose::yes ? 't' : 'n', int(write), int(epilogue)));
+  /// c of the operands' type, or of their accumulator's.
+  enum class Output : std::uint8_t { rounded, sums };
+  void matmul(Transpose ta, Transpose tb, Write write, Epilogue epilogue, Output output = Output::rounded) {
+    CaseMaker make = maker(fmt::format("matmul/{}{}/{}/{}/{}", ta == Transpose::yes ? 't' : 'n', tb == Transpose::yes ? 't' : 'n',
+                                       int(write), int(epilogue), int(output)));
     std::int64_t const m = size_.rows, n = size_.columns, k = size_.depth, pad = size_.padding;
     View const a = ta == Transpose::no ? make.numbers({m, k}, pad) : make.numbers({k, m}, pad);
     View const b = tb == Transpose::no ? make.numbers({k, n}, pad) : make.numbers({n, k}, pad);
-    Matmul op{
-        .a = a, .b = b, .c = make.numbers({m, n}, pad), .ta = ta, .tb = tb, .write = write, .epilogue = epilogue, .bias = {}, .aux = {}};
+    View const c = output == Output::rounded ? make.numbers({m, n}, pad) : make.numbers_as(make.sum_type(), {m, n});
+    Matmul op{.a = a, .b = b, .c = c, .ta = ta, .tb = tb, .write = write, .epilogue = epilogue, .bias = {}, .aux = {}};
     if (epilogue != Epilogue::none) op.bias = make.numbers({n});
     if (epilogue == Epilogue::bias_gelu) op.aux = make.numbers({m, n});
     out_.push_back(make.finish(op));

@@ -32,7 +32,7 @@ struct CutsOn : testing::OnInstructionSet {
 };
 
 TEST_P(CutsOn, Elementwise) {
-  for (DType const type : testing::floats)
+  for (DType const type : testing::stored)
     for (std::int64_t const n : {5, 16, 77, 300}) {
       View const x = bench.random(type, {n}, -4, 4), dy = bench.random(type, {n});
       expect_same_when_cut(Gelu{x, bench.make(type, {n})}, {{&Gelu::x, 0}, {&Gelu::y, 0}}, "gelu");
@@ -45,7 +45,7 @@ TEST_P(CutsOn, Elementwise) {
 }
 
 TEST_P(CutsOn, SumTree) {
-  for (DType const type : testing::floats) {
+  for (DType const type : testing::stored) {
     std::vector<View> in;
     for (int i = 0; i < 6; ++i) in.push_back(bench.random(type, {83}));
     View const whole = bench.make(type, {83}), cut = bench.make(type, {83});
@@ -91,11 +91,12 @@ TEST_P(CutsOn, Updates) {
 }
 
 TEST_P(CutsOn, RowsOfNormalisation) {
-  for (DType const type : testing::floats) {
+  for (DType const type : testing::stored) {
     std::int64_t const rows = 23, n = 70;
     View const x = bench.random(type, {rows, n}), dy = bench.random(type, {rows, n});
     View const gamma = bench.random(type, {n}), beta = bench.random(type, {n});
-    LayerNorm const forward{x, gamma, beta, bench.make(type, {rows, n}), bench.make(type, {rows}), bench.make(type, {rows})};
+    DType const sums = accumulator(type);
+    LayerNorm const forward{x, gamma, beta, bench.make(type, {rows, n}), bench.make(sums, {rows}), bench.make(sums, {rows})};
     expect_same_when_cut(forward, {{&LayerNorm::x, 0}, {&LayerNorm::y, 0}, {&LayerNorm::mean, 0}, {&LayerNorm::rstd, 0}}, "layer_norm");
     expect_same_when_cut(LayerNormInput{dy, x, gamma, forward.mean, forward.rstd, bench.make(type, {rows, n})},
                          {{&LayerNormInput::x, 0},
@@ -109,13 +110,14 @@ TEST_P(CutsOn, RowsOfNormalisation) {
 
 /// Columns of sums over rows may be cut; their rows may not.
 TEST_P(CutsOn, ColumnsOfSums) {
-  for (DType const type : testing::floats)
+  for (DType const type : testing::stored)
     for (Write const write : {Write::overwrite, Write::accumulate}) {
       std::int64_t const rows = 150, n = 1100;
+      DType const sums = accumulator(type);
       View const x = bench.random(type, {rows, n}), dy = bench.random(type, {rows, n});
-      expect_same_when_cut(ColumnSum{x, bench.random(type, {n}), write}, {{&ColumnSum::x, 1}, {&ColumnSum::y, 0}}, "column_sum");
+      expect_same_when_cut(ColumnSum{x, bench.random(sums, {n}), write}, {{&ColumnSum::x, 1}, {&ColumnSum::y, 0}}, "column_sum");
       expect_same_when_cut(
-          LayerNormWeight{dy, x, bench.random(type, {rows}), bench.random(type, {rows}), bench.random(type, {n}), bench.random(type, {n}),
+          LayerNormWeight{dy, x, bench.random(sums, {rows}), bench.random(sums, {rows}), bench.random(sums, {n}), bench.random(sums, {n}),
                           write},
           {{&LayerNormWeight::x, 1}, {&LayerNormWeight::dy, 1}, {&LayerNormWeight::dgamma, 0}, {&LayerNormWeight::dbeta, 0}},
           "layer_norm_weight");
@@ -123,9 +125,9 @@ TEST_P(CutsOn, ColumnsOfSums) {
 }
 
 TEST_P(CutsOn, SamplesAndHeadsOfAttention) {
-  for (DType const type : testing::floats) {
+  for (DType const type : testing::stored) {
     auto fresh = [&] { return bench.random(type, {6, 70, 5, 9}); };
-    Attention const forward{fresh(), fresh(), fresh(), fresh(), bench.make(type, {6, 5, 70}), 0.3};
+    Attention const forward{fresh(), fresh(), fresh(), fresh(), bench.make(accumulator(type), {6, 5, 70}), 0.3};
     expect_same_when_cut(forward, {{&Attention::q, 0}, {&Attention::k, 0}, {&Attention::v, 0}, {&Attention::y, 0}, {&Attention::lse, 0}},
                          "attention");
     AttentionInput const backward{forward.q, forward.k, forward.v, forward.y, forward.lse, fresh(), fresh(), fresh(), fresh(), 0.3};
@@ -141,7 +143,7 @@ TEST_P(CutsOn, SamplesAndHeadsOfAttention) {
                           {&AttentionInput::dv, 0}},
                          "attention_input");
     // Heads: as tensor parallelism cuts them.
-    View const y = fresh(), lse = bench.make(type, {6, 2, 70});
+    View const y = fresh(), lse = bench.make(accumulator(type), {6, 2, 70});
     auto heads = [](View const& v) { return slice(v, 2, 1, 3); };
     run(Attention{heads(forward.q), heads(forward.k), heads(forward.v), heads(y), lse, 0.3});
     testing::expect_same_bits(heads(y), heads(forward.y), "two heads of attention");

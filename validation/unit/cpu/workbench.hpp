@@ -13,6 +13,7 @@
 
 #include "backend/backend.hpp"
 #include "backend/op_access.hpp"
+#include "backend/reference/rows.hpp"
 #include "base/random.hpp"
 
 namespace shardmark::testing {
@@ -66,7 +67,9 @@ class Workbench {
   /// f(element &) in row-major order, for floating views.
   template <class F>
   static void each(View const& v, F&& f) {
-    for (std::int64_t i = 0; i < v.elements(); ++i) v.dtype == DType::f64 ? f(at<double>(v, i)) : f(at<float>(v, i));
+    reference::with_floating(v.dtype, [&](auto tag) {
+      for (std::int64_t i = 0; i < v.elements(); ++i) f(at<decltype(tag)>(v, i));
+    });
   }
   static std::vector<double> values(View const& v) {
     std::vector<double> out;
@@ -158,5 +161,7 @@ class OnInstructionSet : public ::testing::TestWithParam<char const*> {
                            [](auto const& set) { return std::string(set.param); })
 
 inline constexpr DType floats[] = {DType::f32, DType::f64};
+/// Every type that numbers are stored in.
+inline constexpr DType stored[] = {DType::f32, DType::f64, DType::bf16};
 
 }  // namespace shardmark::testing
