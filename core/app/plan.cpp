@@ -77,7 +77,9 @@ void print_plan(Plan const& plan, Options const& options) {
   fmt::print("{}\n\n", describe_run(options, fmt::format("{} plan, {}", options.program, count_of(std::int64_t(plan.ranks.size()), "rank")),
                                     plan.job.model->spec, plan.job.replicas));
   fmt::print("{}\n", render(plan.drawn));
-  fmt::print("checked: ends under rendezvous, FIFO and launch order; {} windows unrolled; staleness {}\n\n", plan.proof.windows_checked,
+  std::string models;
+  for (CommunicationModel model : plan.proof.models) models += fmt::format("{}{}", models.empty() ? "" : ", ", name(model));
+  fmt::print("checked: ends under {}; {} windows unrolled; staleness {}\n\n", models, plan.proof.windows_checked,
              plan.proof.lanes.front().staleness);
   DryRun const& first = plan.ranks.front();
   fmt::print("per rank and update   {:.3f} GFLOP\n", flops_of(first) * 1e-9);

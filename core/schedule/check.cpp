@@ -30,6 +30,10 @@ void require_consistent(Schedule const& schedule, std::vector<BlockShape> const&
 
 }  // namespace
 
+std::span<CommunicationModel const> models_of(Matching matching) {
+  return std::span(communication_models).first(matching == Matching::by_launch_order ? 3 : 2);
+}
+
 Proof check(Schedule const& schedule, std::vector<BlockShape> const& blocks, int windows, std::span<CommunicationModel const> models) {
   require_consistent(schedule, blocks);
   Proof proof;
@@ -43,7 +47,9 @@ Proof check(Schedule const& schedule, std::vector<BlockShape> const& blocks, int
     proof.lanes.push_back(measure_lane(unrolled, contents, lane));
   }
   if (schedule.form == Form::lowered) {
+    if (models.empty()) models = models_of(schedule.matching);
     for (CommunicationModel model : models) Replay(unrolled, model, nullptr).run();
+    proof.models.assign(models.begin(), models.end());
   } else {
     Replay(unrolled, CommunicationModel::rendezvous, nullptr).run();
   }

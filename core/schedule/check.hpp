@@ -28,6 +28,8 @@ enum class CommunicationModel : std::uint8_t {
 inline constexpr CommunicationModel communication_models[] = {CommunicationModel::rendezvous, CommunicationModel::fifo,
                                                               CommunicationModel::launch_order};
 std::string_view name(CommunicationModel model);
+/// The models that transports of a kind need: launch_order only where messages are matched by it.
+std::span<CommunicationModel const> models_of(Matching matching);
 
 /// What the checker found about a lane. Peaks count (block or chunk, micro-batch) pairs, summed over the lane's blocks or chunks.
 struct LaneFacts {
@@ -43,6 +45,7 @@ struct LaneFacts {
 struct Proof {
   std::vector<LaneFacts> lanes;
   int windows_checked = 0;
+  std::vector<CommunicationModel> models = {};  // under which it ends
 };
 
 /// Unrolls `windows` repetitions (0: as many as there are lanes, plus 2) and proves:
@@ -52,10 +55,10 @@ struct Proof {
 /// - each leaf is folded once, into its own update; every bucket is reduced once per update (Inside::replicas: per micro-batch),
 ///   after its last leaf; every tied unit is tied once; then one decision, and each unit is updated once;
 /// - every posting is waited for exactly once, in its run of the section; sends and receives match;
-/// - it ends under all `models`, with waits that block. Without communication (coarse, refined): some order exists.
-/// A schedule that an MPI transport alone will run need not end under launch_order.
+/// - it ends under all `models` (empty: models_of(schedule.matching)), with waits that block. Without communication (coarse, refined):
+///   some order exists.
 /// @throws BadSchedule
 Proof check(Schedule const& schedule, std::vector<BlockShape> const& blocks, int windows = 0,
-            std::span<CommunicationModel const> models = communication_models);
+            std::span<CommunicationModel const> models = {});
 
 }  // namespace shardmark

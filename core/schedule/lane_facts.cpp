@@ -17,6 +17,7 @@ std::vector<Kept> kept_by_forwards(Unrolled const& unrolled, LaneContents const&
   Action before{.what = Do::update};
   for (Step const& step : unrolled.lane(lane)) {
     Action const& action = step.action;
+    if (action.what == Do::post || action.what == Do::wait) continue;
     if (action.what == Do::recompute) {
       bool const follows = before.what == Do::recompute && before.micro == action.micro && before.chunk.v + 1 == action.chunk.v;
       kept[contents.local[std::size_t(action.chunk.v)] * std::size_t(unrolled.micros()) + std::size_t(action.micro.v)] =

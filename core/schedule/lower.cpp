@@ -27,33 +27,31 @@ Token LaneBuilder::post(Posting posting) {
   return posting.token;
 }
 
-void LaneBuilder::join(Posting posting) {
-  posting.token = lane_.postings.back().token;
-  lane_.postings.push_back(posting);
-}
-
 void LaneBuilder::wait(Token token) {
   Posting const& first = postings_of(lane_, token).front();
   actions_.push_back({.what = Do::wait, .chunk = first.edge, .micro = first.micro, .token = token, .unit = first.unit});
 }
 
-Schedule lower(Schedule bucketed, std::vector<BlockShape> const& blocks, Axes axes, Overlap overlap) {
+Schedule lower(Schedule const& bucketed, std::vector<BlockShape> const& blocks, Axes axes, Overlap overlap, Matching matching) {
   expect(bucketed.form == Form::refined, "only a refined schedule can be lowered");
   expect(axes == 0 || bucketed.buckets.size() == bucketed.lanes.size(), "gradients are reduced in buckets: bucket() comes first");
   refuse_shared_units(bucketed, blocks);
-  bucketed.form = Form::lowered;
-  bucketed.reduced_over = axes;
-  for (int lane = 0; lane < int(bucketed.lanes.size()); ++lane) {
-    Lane& actions = bucketed.lanes[std::size_t(lane)];
-    for (Section section : sections) {
+  Schedule lowered = bucketed;
+  lowered.form = Form::lowered;
+  lowered.reduced_over = axes;
+  lowered.matching = matching;
+  for (Section section : sections) {
+    Exchange const exchange(bucketed, blocks, section, matching);
+    for (int lane = 0; lane < int(lowered.lanes.size()); ++lane) {
+      Lane& actions = lowered.lanes[std::size_t(lane)];
       LaneBuilder messages(actions, std::exchange(actions[section], {}));
-      exchange_boundaries(messages, bucketed.lane_of_chunk, lane);
+      exchange_boundaries(messages, exchange, lane);
       LaneBuilder reductions(actions, messages.finish());
-      reduce_gradients(reductions, bucketed, blocks, lane, overlap);
+      reduce_gradients(reductions, lowered, blocks, lane, overlap);
       actions[section] = reductions.finish();
     }
   }
-  return bucketed;
+  return lowered;
 }
 
 }  // namespace shardmark

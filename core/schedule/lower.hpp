@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "schedule/schedule.hpp"
+#include "schedule/exchange.hpp"
 
 namespace shardmark {
 
@@ -13,13 +13,9 @@ class LaneBuilder {
   LaneBuilder(Lane& lane, std::vector<Action> input) : lane_(lane), input_(std::move(input)) {}
   std::vector<Action> const& input() const { return input_; }
   void copy(Action const& action) { actions_.push_back(action); }
-  /// Starts a group; its token is new.
+  /// Its token is new.
   Token post(Posting posting);
-  /// Adds to the group that was posted last.
-  void join(Posting posting);
   void wait(Token token);
-  Action const* last() const { return actions_.empty() ? nullptr : &actions_.back(); }
-  Posting const& first_posting(Token token) const { return postings_of(lane_, token).front(); }
   std::vector<Action> finish() { return std::move(actions_); }
 
  private:
@@ -29,7 +25,7 @@ class LaneBuilder {
 };
 
 /// Sends and receives of activations and gradients between lanes.
-void exchange_boundaries(LaneBuilder& builder, std::vector<int> const& lane_of_block, int lane);
+void exchange_boundaries(LaneBuilder& builder, Exchange const& exchange, int lane);
 
 /// Replaces reduce marks by all-reduces over schedule.reduced_over, and exchanges the slots of tied units before each tie.
 void reduce_gradients(LaneBuilder& builder, Schedule const& schedule, std::vector<BlockShape> const& blocks, int lane, Overlap overlap);

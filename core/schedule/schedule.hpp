@@ -123,6 +123,12 @@ enum class Form : std::uint8_t { coarse, refined, lowered };
 /// (vertical sync, double-buffered weights, and their serial twins).
 enum class Weights : std::uint8_t { latest, delayed };
 
+/// How a transport finds the two ends of a message.
+enum class Matching : std::uint8_t {
+  by_name,         // MPI, by peer and tag: a receive is posted right before the action that needs it, which keeps memory low
+  by_launch_order  // NCCL runs the messages of a communicator one after another: all lanes post them in one order, receives early
+};
+
 struct Schedule {
   std::string name = {};
   std::vector<int> lane_of_chunk = {};  // coarse: chunk -> lane; refined: block -> lane
@@ -135,6 +141,7 @@ struct Schedule {
   Weights weights = Weights::latest;
   Form form = Form::coarse;
   Axes reduced_over = 0;  // the axes that lower() was given
+  Matching matching = Matching::by_name;
 
   /// Update u (from 0) makes version u+1 from the micro-batches [u, u+1) * micros_per_update().
   int micros_per_update() const { return micros_per_window / versions_per_window; }
@@ -200,12 +207,9 @@ Schedule bucket(Schedule refined, std::vector<BlockShape> const& blocks, BucketR
 enum class Overlap : std::uint8_t { off, on };
 /// Inserts communication.
 ///
-/// Between lanes: a receive is posted right before the action that needs it (before the recomputation that precedes it) and waited for
-/// at once. A send is posted right after the action that makes it. An activation that stands directly before the receive of a gradient
-/// over the same boundary forms one group with it: NCCL runs the groups of a communicator one after another, so the two directions
-/// of a 1F1B boundary would block each other. Other sends are waited for late: an activation before the same micro-batch's
-/// backward, a gradient before the next one on its channel, both at the end of their section at the latest. (Interleaved schedules
-/// end under MPI; under one launch order they need larger groups than these.)
+/// Between lanes: what an action makes is sent right behind it; the send is waited for when the receiver should have used it, at the
+/// latest at the end of the section. Receives: see Matching. Posts and waits follow one order of all lanes' actions (by the blocks'
+/// costs), so every schedule whose data can flow ends under the models of its matching, whatever the durations really are.
 ///
 /// On `axes` (data): one all-reduce per bucket and update, posted after the fold that completes it (Overlap::on) or all at the reduce
 /// mark (off), waited for at the mark in order of posting. `axes` = 0: no reduction. With Inside::replicas each micro-batch's leaves are
@@ -213,6 +217,7 @@ enum class Overlap : std::uint8_t { off, on };
 ///
 /// A tied unit with holders on several lanes: after the reduction, an all-gather over its holders before `tie`.
 /// @throws BadRequest when such a schedule is asynchronous: its lanes would wait for each other.
-Schedule lower(Schedule bucketed, std::vector<BlockShape> const& blocks, Axes axes, Overlap overlap);
+Schedule lower(Schedule const& bucketed, std::vector<BlockShape> const& blocks, Axes axes, Overlap overlap,
+               Matching matching = Matching::by_name);
 
 }  // namespace shardmark

@@ -7,6 +7,7 @@ namespace shardmark::test {
 namespace {
 
 using testing::ElementsAre;
+using testing::ElementsAreArray;
 using testing::HasSubstr;
 
 std::vector<int> each(Proof const& proof, int LaneFacts::*fact) {
@@ -47,9 +48,7 @@ TEST(Check, InterleavedChunksShareALane) {
     Proof const coarse = check(plan_interleaved({stages, micros, chunks}), {});
     EXPECT_EQ(coarse.lanes[0].peak_stashes, std::min(micros * chunks, stages * chunks + stages - 1));
     auto const [schedule, blocks] = lowered(plan_interleaved({stages, micros, chunks}), 1);
-    std::array const mpi{CommunicationModel::rendezvous, CommunicationModel::fifo};
-    EXPECT_NO_THROW(check(schedule, blocks, 0, mpi)) << "with two stages the next lane is the previous one";
-    EXPECT_THROW(check(schedule, blocks), BadSchedule) << "a ring of sends needs larger groups under one launch order";
+    EXPECT_NO_THROW(check(schedule, blocks)) << "with two stages the next lane is the previous one";
   }
 }
 
@@ -152,44 +151,17 @@ TEST(Check, NaiveGPipeEndsUnderRendezvous) {
   EXPECT_NO_THROW(check(with_blocking_sends(schedule), blocks)) << "all forwards flow one way, then all backwards the other";
 }
 
-/// Splits groups of two directions, each half waited for where the group was.
-Schedule without_groups(Schedule schedule) {
-  for (Lane& lane : schedule.lanes) {
-    std::vector<Action> out;
-    std::vector<Posting> postings;
-    std::vector<std::vector<Action>> waits(lane.postings.size());
-    for (Action const& action : lane.body) {
-      if (action.what == Do::post) {
-        for (Posting posting : postings_of(lane, action.token)) {
-          posting.token = {int(postings.size())};
-          postings.push_back(posting);
-          out.push_back({.what = Do::post, .micro = posting.micro, .token = posting.token});
-          waits[std::size_t(action.token.v)].push_back({.what = Do::wait, .micro = posting.micro, .token = posting.token});
-        }
-      } else if (action.what == Do::wait) {
-        auto const& list = waits[std::size_t(action.token.v)];
-        out.insert(out.end(), list.rbegin(), list.rend());
-      } else {
-        out.push_back(action);
-      }
-    }
-    lane.body = out;
-    lane.postings = postings;
-  }
-  return schedule;
-}
-
-TEST(Check, Unpaired1F1BDeadlocksUnderOneLaunchOrderOnly) {
-  auto const [schedule, blocks] = lowered(plan_1f1b({3, 6}), 1);
-  Schedule const unpaired = without_groups(schedule);
-  std::array const mpi{CommunicationModel::rendezvous, CommunicationModel::fifo};
-  EXPECT_NO_THROW(check(unpaired, blocks, 0, mpi));
+TEST(Check, OneLaunchOrderNeedsReceivesInThatOrder) {
+  auto const [late, blocks] = lowered(plan_1f1b({3, 6}), 1);
+  EXPECT_THAT(check(late, blocks).models, ElementsAre(CommunicationModel::rendezvous, CommunicationModel::fifo));
   try {
-    check(unpaired, blocks);
+    check(late, blocks, 0, communication_models);
     FAIL() << "the two directions of a boundary block each other";
   } catch (BadSchedule const& problem) {
     EXPECT_THAT(problem.what(), HasSubstr("stuck for ever under launch order"));
   }
+  Schedule const early = lowered(plan_1f1b({3, 6}), 1, Tied::no, Overlap::on, Matching::by_launch_order).schedule;
+  EXPECT_THAT(check(early, blocks).models, ElementsAreArray(communication_models)) << "what lower() was asked for is proven unasked";
 }
 
 TEST(Check, ALaneOrderThatNoDataFlowAllowsIsStuckWithoutCommunicationToo) {

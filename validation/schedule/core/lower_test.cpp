@@ -89,24 +89,31 @@ TEST(Lower, case_25_ReductionsPerUpdateAreTheBuckets) {
       << "ranks first reduces at every micro-batch, and says so";
 }
 
-TEST(Lower, PairsTheTwoDirectionsOfABoundary) {
+TEST(Lower, PostsReceivesWhenNeededAndWaitsForSendsThatAreOver) {
   auto const [schedule, blocks] = lowered(plan_1f1b({2, 2}), 1);
-  EXPECT_THAT(brief(schedule.lanes[0]), ElementsAre("forward", "S0", "forward", "S1R0", "wait1", "wait0", "backward0", "fold0", "R1",
-                                                    "wait2", "backward0", "fold0", "+0", "wait3", "decide", "update"));
+  EXPECT_THAT(brief(schedule.lanes[0]), ElementsAre("forward", "S0", "forward", "S1", "R0", "wait2", "wait0", "backward0", "wait1", "fold0",
+                                                    "R1", "wait3", "backward0", "fold0", "+0", "wait4", "decide", "update"));
   EXPECT_THAT(brief(schedule.lanes[1]), ElementsAre("R0", "wait0", "forward", "backward1", "S0", "fold1", "R1", "wait2", "forward",
-                                                    "backward1", "wait1", "S1", "fold1", "+0", "wait4", "decide", "update", "wait3"));
+                                                    "backward1", "S1", "wait1", "fold1", "+0", "wait4", "decide", "update", "wait3"));
+}
+
+TEST(Lower, OneLaunchOrderPostsReceivesBeforeTheyAreNeeded) {
+  auto const [schedule, blocks] = lowered(plan_1f1b({2, 2}), 1, Tied::no, Overlap::on, Matching::by_launch_order);
+  auto const lane = brief(schedule.lanes[1]);
+  auto const place = [&](char const* word) { return std::ranges::find(lane, word) - lane.begin(); };
+  EXPECT_LT(place("R1"), place("forward")) << "lane 0 sends micro-batch 1 before lane 1 has gone forward with 0";
 }
 
 TEST(Lower, ReceivesTheGradientBesideTheRecomputation) {
   auto const [schedule, blocks] = lowered(with_recomputation(plan_gpipe({2, 1})), 1);
   EXPECT_THAT(brief(schedule.lanes[0]),
-              ElementsAre("forward", "S0R0", "recompute", "wait0", "backward0", "fold0", "+0", "wait1", "decide", "update"));
+              ElementsAre("forward", "S0", "R0", "recompute", "wait1", "wait0", "backward0", "fold0", "+0", "wait2", "decide", "update"));
 }
 
 TEST(Lower, HoldersOfATiedUnitExchangeItsSlotsAfterTheReduction) {
   auto const [schedule, blocks] = lowered(plan_gpipe({2, 1}), 1, Tied::yes);
   auto const text = brief(schedule.lanes[0]);
-  EXPECT_THAT(std::vector(text.end() - 7, text.end()), ElementsAre("+0", "wait1", "tied:0", "wait2", "tie", "decide", "update"));
+  EXPECT_THAT(std::vector(text.end() - 7, text.end()), ElementsAre("+0", "wait2", "tied:0", "wait3", "tie", "decide", "update"));
   Posting const& exchange = schedule.lanes[0].postings.back();
   EXPECT_EQ(exchange.what, Collective::all_gather);
   EXPECT_EQ(exchange.unit, UnitId{0});

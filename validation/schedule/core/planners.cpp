@@ -69,11 +69,12 @@ std::vector<int> even_partition(Schedule const& coarse, int blocks_per_chunk) {
   return first;
 }
 
-Lowered lowered(Schedule const& coarse, int blocks_per_chunk, Tied tied, Overlap overlap) {
+Lowered lowered(Schedule const& coarse, int blocks_per_chunk, Tied tied, Overlap overlap, Matching matching) {
   auto blocks = chain(int(coarse.lane_of_chunk.size()) * blocks_per_chunk, tied);
   Schedule schedule = refine(coarse, blocks, even_partition(coarse, blocks_per_chunk));
   schedule = bucket(std::move(schedule), blocks, {.cap_bytes = 1000, .first_cap_bytes = 500});
-  return {lower(std::move(schedule), blocks, axes(Axis::data), overlap), std::move(blocks)};
+  Schedule out = lower(schedule, blocks, axes(Axis::data), overlap, matching);
+  return {std::move(out), std::move(blocks)};
 }
 
 Costs compute_only(BlockTimes times) {

@@ -39,7 +39,8 @@ struct Lowered {
   std::vector<BlockShape> blocks;
 };
 /// All passes, with reduction over the data axis.
-Lowered lowered(Schedule const& coarse, int blocks_per_chunk, Tied tied = Tied::no, Overlap overlap = Overlap::on);
+Lowered lowered(Schedule const& coarse, int blocks_per_chunk, Tied tied = Tied::no, Overlap overlap = Overlap::on,
+                Matching matching = Matching::by_name);
 
 /// A block takes forward, input and weight units of time; transfers and everything else take none.
 struct BlockTimes {

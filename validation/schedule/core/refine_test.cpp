@@ -109,7 +109,7 @@ TEST(Text, HasOneLineForEachAction) {
   std::size_t actions = 0;
   for (Lane const& lane : schedule.lanes) actions += lane.body.size();
   EXPECT_EQ(std::size_t(std::count(text.begin(), text.end(), '\n')), actions + 1);
-  EXPECT_THAT(text, HasSubstr("send activation edge 1 micro 1 to lane 1 + receive gradient edge 1 micro 0 from lane 1"));
+  EXPECT_THAT(text, HasSubstr("post chunk 1 micro 1 token 1: send activation edge 1 micro 1 to lane 1\n"));
 }
 
 }  // namespace

@@ -1,0 +1,155 @@
+#include "schedule/exchange.hpp"
+
+#include <algorithm>
+
+namespace shardmark {
+namespace {
+
+bool takes_gradient(Do what) { return what == Do::backward || what == Do::backward_input; }
+
+double cost(Action const& action, std::vector<BlockShape> const& blocks) {
+  if (!action.chunk.valid()) return 0;
+  BlockShape const& block = blocks[std::size_t(action.chunk.v)];
+  switch (action.what) {
+    case Do::forward:
+    case Do::recompute:
+      return block.forward_cost;
+    case Do::backward:
+      return block.input_cost + block.weight_cost;
+    case Do::backward_input:
+      return block.input_cost;
+    case Do::backward_weight:
+      return block.weight_cost;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+Exchange::Exchange(Schedule const& refined, std::vector<BlockShape> const& blocks, Section section, Matching matching)
+    : schedule_(refined), section_(section), matching_(matching) {
+  find_messages();
+  walk(blocks);
+}
+
+void Exchange::find_messages() {
+  int const lanes = int(schedule_.lanes.size());
+  for (int lane = 0; lane < lanes; ++lane) {
+    needed_.emplace_back(actions(lane).size(), -1);
+    made_.emplace_back(actions(lane).size(), -1);
+    steps_.emplace_back(actions(lane).size());
+  }
+  for (int lane = 0; lane < lanes; ++lane) {
+    for (std::size_t i = 0; i < actions(lane).size(); ++i) add_end({lane, i}, actions(lane)[i]);
+  }
+}
+
+/// The messages that an action of a lane needs and makes.
+void Exchange::add_end(ActionPlace place, Action const& action) {
+  bool const forward = action.what == Do::forward;
+  if (!forward && !takes_gradient(action.what)) return;
+  auto const lane_of = [&](int block) { return schedule_.lane_of_chunk[std::size_t(block)]; };
+  auto const elsewhere = [&](int block) {
+    return block >= 0 && block < int(schedule_.lane_of_chunk.size()) && lane_of(block) != place.lane;
+  };
+  int const here = action.chunk.v;
+  int const source = forward ? here - 1 : here + 1, target = forward ? here + 1 : here - 1;
+  if (elsewhere(source)) {
+    MessageName const what{{forward ? here : here + 1}, !forward, action.micro};
+    int const id = message(what, lane_of(source), place.lane);
+    messages_[std::size_t(id)].needed = place;
+    needed_[std::size_t(place.lane)][place.action] = id;
+  }
+  if (elsewhere(target)) {
+    MessageName const what{{forward ? here + 1 : here}, !forward, action.micro};
+    int const id = message(what, place.lane, lane_of(target));
+    messages_[std::size_t(id)].made = place;
+    made_[std::size_t(place.lane)][place.action] = id;
+  }
+}
+
+int Exchange::message(MessageName what, int from, int to) {
+  auto const [found, fresh] = index_.try_emplace(what, int(messages_.size()));
+  if (fresh) messages_.push_back({.what = what, .from = from, .to = to, .made = {}, .needed = {}});
+  return found->second;
+}
+
+/// Gives every action a position: the next one is that which could start first.
+void Exchange::walk(std::vector<BlockShape> const& blocks) {
+  std::size_t const lanes = schedule_.lanes.size();
+  std::vector<std::size_t> at(lanes);
+  std::vector<double> clock(lanes);
+  std::vector<double> made_at(messages_.size(), -1);
+  auto const start = [&](std::size_t lane) -> std::optional<double> {
+    if (at[lane] == needed_[lane].size()) return {};
+    int const input = needed_[lane][at[lane]];
+    if (input < 0 || !messages_[std::size_t(input)].made) return clock[lane];
+    double const made = made_at[std::size_t(input)];
+    return made < 0 ? std::optional<double>() : std::max(clock[lane], made);
+  };
+  for (std::size_t position = 0;; ++position) {
+    std::optional<double> first;
+    std::size_t lane = 0;
+    for (std::size_t l = 0; l < lanes; ++l) {
+      auto const candidate = start(l);
+      if (candidate && (!first || *candidate < *first)) first = candidate, lane = l;
+    }
+    if (!first) return;  // the end, or an order of actions that check() will refuse
+    ActionPlace const place{int(lane), at[lane]++};
+    clock[lane] = *first + cost(actions(place.lane)[place.action], blocks);
+    steps_[lane][place.action] = {position, *first, clock[lane]};
+    if (int const output = made_[lane][place.action]; output >= 0) made_at[std::size_t(output)] = clock[lane];
+  }
+}
+
+/// The first action of `lane` that stands behind `position`.
+std::size_t Exchange::first_behind(int lane, std::size_t position) const {
+  auto const& steps = steps_[std::size_t(lane)];
+  return std::size_t(std::ranges::upper_bound(steps, position, {}, &Step::position) - steps.begin());
+}
+
+/// The action before which a message is received.
+std::size_t Exchange::receive_place(LaneMessage const& message) const {
+  if (matching_ == Matching::by_launch_order) {
+    if (!message.made) return 0;
+    std::size_t const made = position(*message.made);
+    if (made != unreached) return first_behind(message.to, made);
+  }
+  // As late as possible, but before a recomputation: the gradient travels while the activations are made again.
+  std::size_t place = message.needed->action;
+  if (!message.what.gradient) return place;
+  while (place > 0 && actions(message.to)[place - 1].what == Do::recompute) --place;
+  return place;
+}
+
+bool Exchange::is_over(LaneMessage const& message, ActionPlace place) const {
+  return message.needed && position(*message.needed) < position(place) && step(*message.needed).end <= step(place).start;
+}
+
+Exchange::Posts Exchange::posts(int lane) const {
+  std::size_t const places = actions(lane).size() + 1;
+  Posts posts{std::vector<std::vector<int>>(places), std::vector<std::vector<int>>(places)};
+  bool const ordered = matching_ == Matching::by_launch_order;
+  for (int id = 0; id < int(messages_.size()); ++id) {
+    LaneMessage const& message = messages_[std::size_t(id)];
+    if (message.to == lane && message.needed) posts.receives_before[receive_place(message)].push_back(id);
+    if (message.from == lane && message.made) {
+      // In one order, what another section receives comes last.
+      bool const last = ordered && !message.needed;
+      posts.sends_behind[last ? places - 1 : message.made->action].push_back(id);
+    }
+  }
+  auto const key = [&](int id) {
+    LaneMessage const& message = messages_[std::size_t(id)];
+    bool const placed = message.made && message.needed;
+    std::size_t const made = placed ? position(*message.made) + 1 : 0;
+    return std::pair(made, message.what);
+  };
+  for (auto* list : {&posts.receives_before, &posts.sends_behind}) {
+    for (auto& ids : *list) std::ranges::sort(ids, {}, key);
+  }
+  return posts;
+}
+
+}  // namespace shardmark
