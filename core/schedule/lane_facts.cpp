@@ -1,16 +1,10 @@
 #include <algorithm>
 
 #include "schedule/lane_check.hpp"
+#include "schedule/recompute.hpp"
 
 namespace shardmark {
 namespace {
-
-/// What a forward keeps for its backward.
-enum class Kept : std::uint8_t {
-  stash,     // all of it
-  boundary,  // its input, because it is recomputed
-  nothing    // its input is recomputed too
-};
 
 std::vector<Kept> kept_by_forwards(Unrolled const& unrolled, LaneContents const& contents, int lane) {
   std::vector<Kept> kept(contents.chunks.size() * std::size_t(unrolled.micros()), Kept::stash);
@@ -21,7 +15,7 @@ std::vector<Kept> kept_by_forwards(Unrolled const& unrolled, LaneContents const&
     if (action.what == Do::recompute) {
       bool const follows = before.what == Do::recompute && before.micro == action.micro && before.chunk.v + 1 == action.chunk.v;
       kept[contents.local[std::size_t(action.chunk.v)] * std::size_t(unrolled.micros()) + std::size_t(action.micro.v)] =
-          follows ? Kept::nothing : Kept::boundary;
+          follows ? Kept::nothing : Kept::input;
     }
     before = action;
   }
@@ -40,11 +34,11 @@ void measure_live(Unrolled const& unrolled, LaneContents const& contents, int la
     switch (action.what) {
       case Do::forward:
         stashes += keeps(Kept::stash);
-        boundaries += keeps(Kept::boundary);
+        boundaries += keeps(Kept::input);
         break;
       case Do::recompute:
         ++stashes;
-        boundaries -= keeps(Kept::boundary);
+        boundaries -= keeps(Kept::input);
         break;
       case Do::backward:
         --stashes;
