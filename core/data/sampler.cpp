@@ -11,7 +11,8 @@ namespace {
 /// Four rounds make a Feistel network pseudo-random (Luby and Rackoff 1988); tiny halves need more to mix.
 constexpr std::uint32_t feistel_rounds = 8;
 
-/// A permutation of [0, 4^half_bits).
+/// A permutation of [0, 4^half_bits). Every round is an even one, so half of the keys also swap 0 and 1: else orders of a few samples
+/// wouldn't be equally likely.
 std::uint64_t feistel(std::uint64_t value, int half_bits, Randoms const& randoms) {
   std::uint64_t const mask = (std::uint64_t{1} << half_bits) - 1;
   std::uint64_t left = value >> half_bits, right = value & mask;
@@ -20,7 +21,8 @@ std::uint64_t feistel(std::uint64_t value, int half_bits, Randoms const& randoms
     left = right;
     right = mixed;
   }
-  return left << half_bits | right;
+  std::uint64_t const image = left << half_bits | right;
+  return image < 2 ? image ^ (randoms.block(0, feistel_rounds)[0] & 1) : image;
 }
 
 }  // namespace
