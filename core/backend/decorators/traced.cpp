@@ -18,7 +18,7 @@ void TracedBackend::run(Stream& stream, Op const& op) {
     return;
   }
   // Qualified: a backend has a name of its own.
-  room_[used_++] = {shardmark::name(op), stream.index(), begin, end, flops(op)};
+  room_[used_++] = {shardmark::name(op), stream.index(), begin, end, flops(op), bytes(op)};
 }
 
 }  // namespace shardmark

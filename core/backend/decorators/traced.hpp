@@ -14,6 +14,7 @@ struct OpSpan {
   double begin_seconds = 0;  // on the steady clock
   double end_seconds = 0;
   double flops = 0;
+  double bytes = 0;  // read and written if every view moved once
 };
 
 class TracedBackend final : public Decorator {

@@ -241,6 +241,7 @@ TEST(Traced, WritesOneSpanPerOperation) {
   EXPECT_EQ(traced.spans()[0].name, "fill");
   EXPECT_EQ(traced.spans()[1].stream, m.b->index());
   EXPECT_EQ(traced.spans()[1].flops, 4);
+  EXPECT_EQ(traced.spans()[1].bytes, 3 * 4 * 8);
   EXPECT_LE(traced.spans()[0].begin_seconds, traced.spans()[0].end_seconds);
   EXPECT_LE(traced.spans()[0].end_seconds, traced.spans()[1].begin_seconds);
   traced.restart();
