@@ -6,6 +6,7 @@
 #include <numbers>
 
 #include "base/error.hpp"
+#include "base/philox_counter.hpp"
 
 namespace shardmark {
 namespace {
@@ -17,7 +18,7 @@ double top53(std::uint32_t high, std::uint32_t low) { return double((std::uint64
 
 std::array<std::uint32_t, 4> Randoms::block(std::uint64_t index, std::uint32_t lane) const {
   // Key: the seed. Counter: index (64 bits) and stream folded with purpose and lane (64 bits).
-  std::uint64_t const mixed = stream_ * 0x9E3779B97F4A7C15ull + (std::uint64_t(purpose_) << 32 | lane) * 0xBF58476D1CE4E5B9ull;
+  std::uint64_t const mixed = philox_stream(purpose_, stream_, lane);
   r123::Philox4x32::ctr_type const counter{
       {std::uint32_t(index), std::uint32_t(index >> 32), std::uint32_t(mixed), std::uint32_t(mixed >> 32)}};
   r123::Philox4x32::key_type const key{{std::uint32_t(seed_), std::uint32_t(seed_ >> 32)}};

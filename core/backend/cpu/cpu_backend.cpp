@@ -6,8 +6,8 @@
 #include "backend/cpu/run.hpp"
 #include "backend/cpu/run_attention.hpp"
 #include "backend/cpu/run_columns.hpp"
+#include "backend/cpu/run_dropout.hpp"
 #include "backend/cpu/run_update.hpp"
-#include "backend/reference/loops_activation.hpp"
 
 namespace shardmark {
 namespace {
@@ -60,7 +60,7 @@ struct Dispatch {
   }
 
   void operator()(Dropout const& o) const {
-    reference::with_floating(o.x.dtype, [&](auto t) { reference::dropout<decltype(t)>(o); });
+    typed(o.x.dtype, [&](auto const& kernels) { run_dropout(set, kernels, stream, o); });
   }
   void operator()(SquaredError const& o) const {
     reference::with_floating(o.y.dtype, [&](auto t) { reference::squared_error<decltype(t)>(o); });

@@ -87,6 +87,13 @@ struct AdamWCall {
   T epsilon;
 };
 
+/// Whose mask dropout uses: the parts of dropout_key.hpp.
+struct KeepCall {
+  std::uint64_t seed;
+  std::uint64_t stream;     // philox_stream() of the sample's
+  std::uint64_t threshold;  // words below it are dropped
+};
+
 /// Everything but the matmul and attention works on one row, or on any range of elements.
 template <class T>
 struct Kernels {
@@ -121,6 +128,9 @@ struct Kernels {
   void (*layer_norm_weight)(T const* dy, T const* x, Sum mean, Sum rstd, Sum* dgamma, Sum* dbeta, Index n);
   /// dlogits may be nullptr (evaluation) or logits.
   RowLoss (*cross_entropy)(T const* logits, Index target, double scale, T* dlogits, Index n);
+
+  /// y = keep > 0 ? x scale : 0; y may be x.
+  void (*dropout)(T const* x, float const* keep, Sum scale, T* y, Index n);
 };
 
 /// Of master weights, elements [begin, end).
@@ -142,6 +152,8 @@ struct InstructionSet {
   /// Casts.
   void (*narrow)(float const* from, bfloat16* to, std::int64_t n);
   void (*widen)(bfloat16 const* from, float* to, std::int64_t n);
+  /// keep[i] = 1 where dropout keeps element first + i of the sample, else 0.
+  void (*keep)(KeepCall const&, std::int64_t first, float* keep, std::int64_t n);
 };
 
 /// The best that this machine has. The scalar set is always there.

@@ -2,6 +2,7 @@
 // All kernels for the vectors F32 and F64 of the file that includes this one.
 
 #include "backend/cpu/attention.inl"
+#include "backend/cpu/dropout.inl"
 #include "backend/cpu/matmul.inl"
 #include "backend/cpu/passes.inl"
 #include "backend/cpu/rows.inl"
@@ -29,7 +30,8 @@ constexpr Kernels<T> kernels_of() {
           .layer_norm = layer_norm_row<V, T>,
           .layer_norm_input = layer_norm_input_row<V, T>,
           .layer_norm_weight = layer_norm_weight_row<V, T>,
-          .cross_entropy = cross_entropy_row<V, T>};
+          .cross_entropy = cross_entropy_row<V, T>,
+          .dropout = dropout_pass<V, T>};
 }
 
 constexpr InstructionSet all_kernels(std::string_view name) {
@@ -41,7 +43,8 @@ constexpr InstructionSet all_kernels(std::string_view name) {
           .update_f64 = {sgd_pass<F64>, adamw_pass<F64>},
           .epilogue = epilogue_rows<F32>,
           .narrow = cast_pass<F32, float, bfloat16>,
-          .widen = cast_pass<F32, bfloat16, float>};
+          .widen = cast_pass<F32, bfloat16, float>,
+          .keep = keep_pass};
 }
 
 }  // namespace

@@ -188,14 +188,6 @@ TEST_P(PassesOn, Embedding) {
       }
 }
 
-TEST_P(PassesOn, DropoutHasTheReferencesMask) {
-  for (DType const type : testing::floats) {
-    View const samples = bench.integers(DType::i64, {3, 2}, 0, 1000), x = bench.random(type, {3, 4, 10}, 1, 2);
-    expect_like_reference(Dropout{.x = x, .y = bench.make(type, {3, 4, 10}), .samples = samples, .p = 0.4, .seed = 3, .layer = 2},
-                          "dropout", 0);
-  }
-}
-
 TEST_P(PassesOn, CopiesAndFills) {
   for (DType const from : testing::floats)
     for (DType const to : testing::floats)
