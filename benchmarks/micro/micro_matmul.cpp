@@ -1,21 +1,17 @@
 // The deterministic matmul beside oneDNN's, in GFLOP/s per shape and transpose.
 //
 // Each iteration runs both, one after the other in turns, so that a drifting clock or a busy neighbour meets both alike. Times are the
-// thread's own, medians over the iterations; `own_over_library` is the ratio of the rates, the number to look at.
-
-#include <benchmark/benchmark.h>
-
-#include <time.h>
+// thread's own, medians over the iterations; `own_over_library` is the ratio of the rates, the number to look at;
+// `share_of_limit` is the own rate over that of multiply-adds in registers.
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <vector>
 
-#include "backend/backend.hpp"
-#include "base/random.hpp"
+#include "benchmarks/micro/support.hpp"
+#include "benchmarks/support/limits.hpp"
 
-namespace shardmark {
+namespace shardmark::micro {
 namespace {
 
 struct Case {
@@ -28,33 +24,14 @@ struct Case {
   double flops() const { return 2.0 * double(m) * double(n) * double(k); }
 };
 
-/// A matrix of uniform numbers in [-1, 1), in a backend's memory.
-View matrix(Backend& backend, DType type, std::int64_t rows, std::int64_t columns) {
-  std::array const shape{rows, columns};
-  Region const region = backend.reserve(std::size_t(rows * columns) * width(type), Place::host);
-  View const view = view_at(region.data, nullptr, type, shape);
-  Randoms const random(1, Purpose::synthetic_data, std::uint64_t(rows * 31 + columns));
-  for (std::int64_t i = 0; i < rows * columns; ++i) {
-    double const value = 2 * random.uniform(std::uint64_t(i)) - 1;
-    type == DType::f64 ? view.as<double>()[i] = value : view.as<float>()[i] = float(value);
-  }
-  return view;
-}
-
 Matmul problem(Backend& backend, DType type, Case const& c) {
   Matmul op;
   op.ta = c.ta;
   op.tb = c.tb;
-  op.a = c.ta == Transpose::no ? matrix(backend, type, c.m, c.k) : matrix(backend, type, c.k, c.m);
-  op.b = c.tb == Transpose::no ? matrix(backend, type, c.k, c.n) : matrix(backend, type, c.n, c.k);
-  op.c = matrix(backend, type, c.m, c.n);
+  op.a = c.ta == Transpose::no ? random_tensor(backend, type, {c.m, c.k}) : random_tensor(backend, type, {c.k, c.m});
+  op.b = c.tb == Transpose::no ? random_tensor(backend, type, {c.k, c.n}) : random_tensor(backend, type, {c.n, c.k});
+  op.c = random_tensor(backend, type, {c.m, c.n});
   return op;
-}
-
-double thread_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
 }
 
 /// Times of repeated runs of one operation.
@@ -75,6 +52,12 @@ class Times {
   std::vector<double> seconds_;
 };
 
+/// Multiply-adds in registers, fp32, measured once a run.
+double peak_of(Backend const& backend) {
+  static double const peak = peak_flops_per_second(backend.instruction_set());
+  return peak;
+}
+
 void beside_library(benchmark::State& state, Case const& c) {
   auto const own = make_cpu_backend(Determinism::deterministic), library = make_cpu_backend(Determinism::fastest);
   auto const stream = own->stream();
@@ -87,6 +70,7 @@ void beside_library(benchmark::State& state, Case const& c) {
   state.counters["own_gflops"] = c.flops() / own_times.median() / 1e9;
   state.counters["library_gflops"] = c.flops() / library_times.median() / 1e9;
   state.counters["own_over_library"] = library_times.median() / own_times.median();
+  state.counters["share_of_limit"] = c.flops() / own_times.median() / peak_of(*own);
 }
 
 void in_fp64(benchmark::State& state, Case const& c) {
@@ -96,6 +80,7 @@ void in_fp64(benchmark::State& state, Case const& c) {
   Times times;
   for (auto _ : state) times.run(*own, *stream, op);
   state.counters["own_gflops"] = c.flops() / times.median() / 1e9;
+  state.counters["share_of_limit"] = c.flops() / times.median() / (peak_of(*own) / 2);
 }
 
 constexpr std::int64_t shapes[][3] = {{1024, 512, 512},  {1024, 1536, 512}, {1024, 2048, 512}, {1024, 512, 2048}, {1024, 8192, 512},
@@ -103,16 +88,16 @@ constexpr std::int64_t shapes[][3] = {{1024, 512, 512},  {1024, 1536, 512}, {102
 constexpr Transpose transposes[][2] = {{Transpose::no, Transpose::no}, {Transpose::no, Transpose::yes}, {Transpose::yes, Transpose::no}};
 
 }  // namespace
-}  // namespace shardmark
+}  // namespace shardmark::micro
 
 int main(int argc, char** argv) {
-  using namespace shardmark;
+  using namespace shardmark::micro;
+  using shardmark::Transpose;
   for (auto const& s : shapes)
     for (auto const& t : transposes) {
       Case const c{s[0], s[1], s[2], t[0], t[1]};
       benchmark::RegisterBenchmark(("fp32/" + c.name()).c_str(), beside_library, c);
       benchmark::RegisterBenchmark(("fp64/" + c.name()).c_str(), in_fp64, c);
     }
-  benchmark::Initialize(&argc, argv);
-  benchmark::RunSpecifiedBenchmarks();
+  return run_registered(argc, argv);
 }

@@ -1,0 +1,216 @@
+"""Ours against PyTorch at the same work: pairs of runs, one after the other in random order, and the ratio within each pair.
+
+    python3 benchmarks/compare/compare.py --torch-python venv/bin/python [--modes single ddp] [--pairs 7] [--json FILE]
+
+A ratio above 1 means that PyTorch takes longer. See benchmarks/README.md. Exit codes as everywhere: 2 the request is wrong, 3 a run failed.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import pathlib
+import platform
+import random
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import pairs
+
+HERE = pathlib.Path(__file__).resolve().parent
+SIZES = dict(layers=4, hidden=512, heads=8, seq=256, vocab=8192, batch=4)
+
+
+@dataclasses.dataclass(frozen=True)
+class Mode:
+    """One kind of work, on both sides. `batch_factor`: the batch grows with the ranks, so that each has --batch."""
+
+    program: str
+    ranks: int
+    torch_mode: str
+    bf16: bool = False
+
+    @property
+    def batch_factor(self):
+        return self.ranks
+
+
+MODES = {
+    "single": Mode("serial", 1, "single"),
+    "single-bf16": Mode("serial", 1, "single", bf16=True),
+    "ddp": Mode("ddp", 2, "ddp"),
+    "ddp-bf16": Mode("ddp", 2, "ddp", bf16=True),
+}
+
+
+class RequestError(Exception):
+    """Exit code 2."""
+
+
+class RunFailure(Exception):
+    """Exit code 3."""
+
+
+def run(command, **options):
+    """Output of a command; a failure shows its last words."""
+    environment = dict(os.environ, OMP_NUM_THREADS="1", MKL_NUM_THREADS="1")
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1800, **options)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise RunFailure(f"{shlex.join(command)}: {error}") from None
+    if done.returncode != 0:
+        last = "\n  ".join((done.stderr or done.stdout).strip().splitlines()[-5:])
+        raise RunFailure(f"{shlex.join(command)} (exit code {done.returncode}):\n  {last}")
+    return done.stdout
+
+
+def size_arguments(a, mode):
+    sizes = {name: getattr(a, name) for name in SIZES}
+    sizes["batch"] *= mode.batch_factor
+    return [word for name, value in sizes.items() for word in (f"--{name}", str(value))] + [
+        "--steps",
+        str(a.steps),
+        "--warmup",
+        str(a.warmup),
+    ]
+
+
+def bind_to_one_core():
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+
+def run_ours(a, mode):
+    """Median step and the record of one run."""
+    with tempfile.TemporaryDirectory() as folder:
+        record = pathlib.Path(folder, "record.json")
+        command = [str(pathlib.Path(a.bin, mode.program)), "bench", *size_arguments(a, mode), "--data", "synthetic", "--no-verify"]
+        command += ["--dtype", "bf16" if mode.bf16 else "fp32", "--json", str(record), "--out", str(pathlib.Path(folder, "run"))]
+        if mode.ranks > 1:
+            run(shlex.split(a.mpirun) + ["-n", str(mode.ranks)] + command)
+        else:
+            run(command, preexec_fn=bind_to_one_core)
+        return json.loads(record.read_text())
+
+
+def run_torch(a, mode):
+    command = [a.torch_python, str(HERE / "torch_peer.py"), mode.torch_mode, *size_arguments(a, mode)]
+    return json.loads(run(command + (["--bf16"] if mode.bf16 else [])).strip().splitlines()[-1])
+
+
+def measure_pair(a, mode, rng):
+    """One pair, in random order."""
+    results = {}
+    sides = {"ours": run_ours, "torch": run_torch}
+    for side in rng.sample(list(sides), 2):
+        results[side] = sides[side](a, mode)
+    return {
+        "ours_seconds": results["ours"]["result"]["step_seconds"]["median"],
+        "torch_seconds": statistics.median(results["torch"]["step_seconds"]),
+        "order": list(results),
+        "load": os.getloadavg()[0],
+        "instruction_set": results["ours"].get("software", {}).get("instruction_set"),
+    }
+
+
+def summarise(found):
+    ratio, interval, ratios = pairs.paired_ratio([p["torch_seconds"] for p in found], [p["ours_seconds"] for p in found])
+    return {
+        "ratio": ratio,
+        "ci95": interval,
+        "ratios": ratios,
+        "ours_seconds": statistics.median(p["ours_seconds"] for p in found),
+        "torch_seconds": statistics.median(p["torch_seconds"] for p in found),
+        "load": [min(p["load"] for p in found), max(p["load"] for p in found)],
+        "pairs": found,
+    }
+
+
+def chip():
+    """The processor's name as the system says it."""
+    try:
+        lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor())
+
+
+def versions(a):
+    try:
+        torch = run([a.torch_python, "-c", "import torch; print(torch.__version__)"]).strip()
+    except RunFailure as error:
+        raise RequestError(f"{a.torch_python} has no PyTorch ({str(error).splitlines()[-1].strip()}); name one with --torch-python") from None
+    ours = pathlib.Path(a.bin, "serial")
+    if not ours.exists():
+        raise RequestError(f"{ours} doesn't exist (not built, or elsewhere); build it, or name the folder with --bin")
+    return {"torch": torch, "ours": run([str(ours), "--version"]).strip().splitlines()[0], "python": platform.python_version()}
+
+
+def report(a, result):
+    """One line a mode."""
+    host, sizes = result["host"], result["sizes"]
+    print(f"{host['chip']}, {host['cores']} cores; PyTorch {result['versions']['torch']}; one thread a rank")
+    print(" ".join(f"{name} {value}" for name, value in sizes.items()) + f"; medians of {a.steps} steps; PyTorch's time / ours\n")
+    print(f" {'mode':<12} {'pairs':>5} {'torch ms':>9} {'ours ms':>9} {'ratio':>6}  95 % interval    load")
+    for name, m in result["modes"].items():
+        interval = "[{:.2f}, {:.2f}]".format(*m["ci95"]) if m["ci95"] else "under 6 pairs"
+        times = f"{1e3 * m['torch_seconds']:>9.1f} {1e3 * m['ours_seconds']:>9.1f} {m['ratio']:>6.2f}"
+        print(f" {name:<12} {len(m['pairs']):>5} {times}  {interval:<15} {m['load'][0]:.1f} to {m['load'][1]:.1f}")
+
+
+def parse_arguments(argv):
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--modes", nargs="+", choices=MODES, default=["single", "ddp"], metavar="MODE", help=f"of {', '.join(MODES)}")
+    parser.add_argument("--pairs", type=int, default=7, help="runs of each side; 6 or more for an interval [7]")
+    parser.add_argument("--steps", type=int, default=12, help="timed steps of a run [12]")
+    parser.add_argument("--warmup", type=int, default=3, help="steps before them [3]")
+    for name, default in SIZES.items():
+        text = f"samples of a rank [{default}]" if name == "batch" else f"[{default}]"
+        parser.add_argument(f"--{name}", type=int, default=default, help=text)
+    parser.add_argument("--bin", default="build/release/bin", help="folder with our programs [build/release/bin]")
+    parser.add_argument("--mpirun", default="mpirun --bind-to core", help="launcher of our ranks [mpirun --bind-to core]")
+    parser.add_argument("--torch-python", default=sys.executable, help="interpreter that has PyTorch [the one that runs this]")
+    parser.add_argument("--seed", type=int, default=1, help="of the order of runs [1]")
+    parser.add_argument("--json", help="file for everything that was measured")
+    a = parser.parse_args(argv)
+    for name in ("pairs", "steps", *SIZES):
+        if getattr(a, name) < 1:
+            parser.error(f"--{name} {getattr(a, name)} is too small (at least 1)")
+    return a
+
+
+def compare(a):
+    rng = random.Random(a.seed)
+    host = {"chip": chip(), "cores": len(os.sched_getaffinity(0)), "load_at_start": os.getloadavg()}
+    result = {"schema": "shardmark-compare/1", "host": host, "versions": versions(a), "threads_per_rank": 1}
+    result["sizes"] = {name: getattr(a, name) for name in SIZES}
+    found = {name: [] for name in a.modes}
+    for number in range(a.pairs):
+        for name in rng.sample(a.modes, len(a.modes)):
+            found[name].append(measure_pair(a, MODES[name], rng))
+            last = found[name][-1]
+            print(f"pair {number + 1} of {a.pairs}, {name}: {last['torch_seconds'] / last['ours_seconds']:.2f}", file=sys.stderr)
+    result["modes"] = {name: summarise(of_mode) for name, of_mode in found.items()}
+    return result
+
+
+def main(argv=None):
+    a = parse_arguments(argv)
+    try:
+        result = compare(a)
+        report(a, result)
+        if a.json:
+            pathlib.Path(a.json).write_text(json.dumps(result, indent=1, allow_nan=False) + "\n")
+    except RequestError as error:
+        print(f"compare: {error}", file=sys.stderr)
+        return 2
+    except (RunFailure, OSError) as error:
+        print(f"compare: {error}", file=sys.stderr)
+        return 3
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
