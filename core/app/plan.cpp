@@ -10,7 +10,7 @@
 #include "app/predict.hpp"
 #include "comm/fabric.hpp"
 #include "record/files.hpp"
-#include "schedule/simulate.hpp"
+#include "schedule/render.hpp"
 
 namespace shardmark {
 namespace {

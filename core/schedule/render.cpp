@@ -3,6 +3,8 @@
 //   stage 0 | F0 F1  .  . B1 B0  R  U
 //   stage 1 |  . F0 F1 B1 B0  R  U
 
+#include "schedule/render.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>

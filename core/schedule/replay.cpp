@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <set>
 
+#include "schedule/text.hpp"
+
 namespace shardmark {
 namespace {
 

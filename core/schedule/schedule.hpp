@@ -91,6 +91,7 @@ struct Lane {
 
   std::vector<Action>& operator[](Section section);
   std::vector<Action> const& operator[](Section section) const;
+  bool operator==(Lane const&) const = default;
 };
 
 /// Gradients of one unit that one use site produces: unit and slot. A tied unit has one slot per use.
@@ -105,6 +106,7 @@ struct Bucket {
   BucketId id = {};
   std::vector<Segment> segments = {};
   std::int64_t elements = 0;
+  bool operator==(Bucket const&) const = default;
 };
 
 /// What a schedule must know of one block; no tensors.
@@ -122,6 +124,7 @@ enum class Form : std::uint8_t { coarse, refined, lowered };
 /// Which weights a forward reads: the latest of its lane (synchronous schedules, PipeDream with stashing), or older ones on purpose
 /// (vertical sync, double-buffered weights, and their serial twins).
 enum class Weights : std::uint8_t { latest, delayed };
+std::string_view name(Weights weights);
 
 /// How a transport finds the two ends of a message.
 enum class Matching : std::uint8_t {
@@ -146,6 +149,7 @@ struct Schedule {
   /// Update u (from 0) makes version u+1 from the micro-batches [u, u+1) * micros_per_update().
   int micros_per_update() const { return micros_per_window / versions_per_window; }
   bool synchronous() const;
+  bool operator==(Schedule const&) const = default;
 };
 
 /// The action as it is in a section that runs after `windows` repetitions of the body (prologue: 0).

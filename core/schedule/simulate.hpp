@@ -2,7 +2,6 @@
 // Replays a schedule with costs: the prediction of makespan, bubble and exposed communication.
 
 #include <functional>
-#include <string>
 #include <vector>
 
 #include "schedule/schedule.hpp"
@@ -45,13 +44,5 @@ struct Timeline {
 /// at once and for free.
 /// @throws BadSchedule when it doesn't end.
 Timeline simulate(Schedule const& schedule, Costs const& costs, int windows = 1);
-
-/// Text picture, one row a lane; at most `columns` wide. Coarse schedules in unit time as in the papers' figures:
-///   stage 0 | F0 F1 F2 F3  .  . B3 B2 B1 B0  R  U
-std::string render(Schedule const& schedule, int columns = 100);
-/// One line per action, for logs and tests.
-std::string to_string(Action const& action);
-std::string to_string(Posting const& posting);
-std::string to_text(Schedule const& schedule);
 
 }  // namespace shardmark

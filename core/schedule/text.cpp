@@ -1,11 +1,9 @@
-// Names and the text form of a schedule.
+#include "schedule/text.hpp"
 
 #include <fmt/format.h>
 
 #include <iterator>
 #include <utility>
-
-#include "schedule/simulate.hpp"
 
 namespace shardmark {
 
@@ -51,6 +49,10 @@ std::string_view name(Section section) {
   return "?";
 }
 
+std::string_view name(Fold fold) { return fold == Fold::loop ? "loop" : "tree"; }
+std::string_view name(Inside inside) { return inside == Inside::micros ? "micros" : "replicas"; }
+std::string_view name(Weights weights) { return weights == Weights::latest ? "latest" : "delayed"; }
+
 std::string to_string(Action const& action) {
   std::string text(name(action.what));
   auto const add = [&](char const* word, int value) { fmt::format_to(std::back_inserter(text), " {} {}", word, value); };
@@ -80,16 +82,21 @@ std::string to_string(Posting const& posting) {
 std::string to_text(Schedule const& schedule) {
   std::string text;
   auto const out = std::back_inserter(text);
-  fmt::format_to(out, "schedule {}: {} lanes, {} micro-batches and {} updates a window\n", schedule.name, schedule.lanes.size(),
-                 schedule.micros_per_window, schedule.versions_per_window);
+  fmt::format_to(out, "schedule {}\nchunks {}\nmicros {}\nupdates {}\nleaves {} {}\n", schedule.name,
+                 fmt::join(schedule.lane_of_chunk, " "), schedule.micros_per_window, schedule.versions_per_window, schedule.leaves.outer,
+                 schedule.leaves.inner);
+  fmt::format_to(out, "sum {} {} {}\n", name(schedule.sum.micros), name(schedule.sum.replicas), name(schedule.sum.inside));
+  fmt::format_to(out, "weights {}\n", name(schedule.weights));
   for (std::size_t lane = 0; lane < schedule.lanes.size(); ++lane) {
+    fmt::format_to(out, "lane {}\n", lane);
     for (Section section : sections) {
       std::vector<Action> const& actions = schedule.lanes[lane][section];
-      for (std::size_t i = 0; i < actions.size(); ++i) {
-        fmt::format_to(out, "lane {} {} {}: {}", lane, name(section), i, to_string(actions[i]));
-        if (actions[i].what == Do::post) {
+      if (!actions.empty()) fmt::format_to(out, "{}\n", name(section));
+      for (Action const& action : actions) {
+        fmt::format_to(out, "  {}", to_string(action));
+        if (action.what == Do::post) {
           char const* separator = ": ";
-          for (Posting const& posting : postings_of(schedule.lanes[lane], actions[i].token)) {
+          for (Posting const& posting : postings_of(schedule.lanes[lane], action.token)) {
             text += std::exchange(separator, " + ") + to_string(posting);
           }
         }

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "schedule/simulate.hpp"
+#include "schedule/text.hpp"
 
 namespace shardmark {
 namespace {

@@ -8,7 +8,9 @@
 
 #include "schedule/check.hpp"
 #include "schedule/planners.hpp"
+#include "schedule/render.hpp"
 #include "schedule/simulate.hpp"
+#include "schedule/text.hpp"
 
 namespace shardmark::test {
 

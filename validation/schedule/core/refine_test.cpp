@@ -7,7 +7,6 @@ namespace shardmark::test {
 namespace {
 
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 std::vector<std::string> lines(std::vector<Action> const& actions) {
   std::vector<std::string> out;
@@ -101,15 +100,6 @@ TEST(Shifted, CountsFromTheFirstRepetitionAndClampsToTheInitialWeights) {
   Action const fold{.what = Do::fold, .chunk = {0}, .micro = {0}};
   EXPECT_EQ(shifted(fold, schedule, 3).version, Version{}) << "a fold has no version";
   EXPECT_EQ(shifted({.what = Do::wait, .token = {4}}, schedule, 3).token, Token{4}) << "tokens don't move";
-}
-
-TEST(Text, HasOneLineForEachAction) {
-  auto const [schedule, blocks] = lowered(plan_1f1b({2, 2}), 1);
-  std::string const text = to_text(schedule);
-  std::size_t actions = 0;
-  for (Lane const& lane : schedule.lanes) actions += lane.body.size();
-  EXPECT_EQ(std::size_t(std::count(text.begin(), text.end(), '\n')), actions + 1);
-  EXPECT_THAT(text, HasSubstr("post chunk 1 micro 1 token 1: send activation edge 1 micro 1 to lane 1\n"));
 }
 
 }  // namespace
