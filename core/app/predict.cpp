@@ -98,23 +98,7 @@ StepPrediction predict_step(Job const& job, DryRun const& plan, Probe const& pro
         std::max(work.flops / probe.matmul_flops_per_second, work.kind == "matmul" ? 0.0 : work.bytes / probe.bytes_per_second);
   double total = 0;  // relative cost of all computing actions of one window and lane
   auto const blocks = job.model->shapes();
-  auto const cost_of = [&](Action const& a) -> double {
-    if (!a.chunk.valid()) return 0;
-    BlockShape const& b = blocks[std::size_t(a.chunk.v)];
-    switch (a.what) {
-      case Do::forward:
-      case Do::recompute:
-        return b.forward_cost;
-      case Do::backward:
-        return b.input_cost + b.weight_cost;
-      case Do::backward_input:
-        return b.input_cost;
-      case Do::backward_weight:
-        return b.weight_cost;
-      default:
-        return 0;
-    }
-  };
+  auto const cost_of = [&](Action const& a) { return a.chunk.valid() ? seconds_of(blocks[std::size_t(a.chunk.v)]).of(a.what) : 0.0; };
   for (Action const& a : job.schedule.lanes.front().body) total += cost_of(a);
   double const element_bytes = double(width(accumulator(job.model->dtype)));
   int const n = job.mesh.data;
@@ -126,8 +110,8 @@ StepPrediction predict_step(Job const& job, DryRun const& plan, Probe const& pro
     return probe.all_reduce_alpha_seconds + 2.0 * (n - 1) / n * bytes / probe.all_reduce_bytes_per_second;
   };
   Timeline const timeline = simulate(job.schedule, costs);
-  out.exposed_seconds = timeline.exposed_transfer;
-  if (timeline.makespan > 0) out.bubble_fraction = std::max(0.0, timeline.barrier_idle - timeline.exposed_transfer) / timeline.makespan;
+  out.exposed_seconds = timeline.exposed();
+  if (timeline.makespan > 0) out.bubble_fraction = std::max(0.0, timeline.barrier_idle() - timeline.exposed()) / timeline.makespan;
   return out;
 }
 

@@ -2,28 +2,12 @@
 
 #include <algorithm>
 
+#include "schedule/simulate.hpp"
+
 namespace shardmark {
 namespace {
 
 bool takes_gradient(Do what) { return what == Do::backward || what == Do::backward_input; }
-
-double cost(Action const& action, std::vector<BlockShape> const& blocks) {
-  if (!action.chunk.valid()) return 0;
-  BlockShape const& block = blocks[std::size_t(action.chunk.v)];
-  switch (action.what) {
-    case Do::forward:
-    case Do::recompute:
-      return block.forward_cost;
-    case Do::backward:
-      return block.input_cost + block.weight_cost;
-    case Do::backward_input:
-      return block.input_cost;
-    case Do::backward_weight:
-      return block.weight_cost;
-    default:
-      return 0;
-  }
-}
 
 }  // namespace
 
@@ -31,6 +15,7 @@ Exchange::Exchange(Schedule const& refined, std::vector<BlockShape> const& block
     : schedule_(refined), section_(section), matching_(matching) {
   find_messages();
   walk(blocks);
+  find_free_channels();
 }
 
 void Exchange::find_messages() {
@@ -97,7 +82,8 @@ void Exchange::walk(std::vector<BlockShape> const& blocks) {
     }
     if (!first) return;  // the end, or an order of actions that check() will refuse
     ActionPlace const place{int(lane), at[lane]++};
-    clock[lane] = *first + cost(actions(place.lane)[place.action], blocks);
+    Action const& action = actions(place.lane)[place.action];
+    clock[lane] = *first + (action.chunk.valid() ? seconds_of(blocks[std::size_t(action.chunk.v)]).of(action.what) : 0);
     steps_[lane][place.action] = {position, *first, clock[lane]};
     if (int const output = made_[lane][place.action]; output >= 0) made_at[std::size_t(output)] = clock[lane];
   }
@@ -116,11 +102,33 @@ std::size_t Exchange::receive_place(LaneMessage const& message) const {
     std::size_t const made = position(*message.made);
     if (made != unreached) return first_behind(message.to, made);
   }
-  // As late as possible, but before a recomputation: the gradient travels while the activations are made again.
+  // When the sender should have made it, so that it travels while the action that runs then goes on.
+  std::size_t const last = last_place(message);
+  if (!message.made) return std::min(message.channel_free, last);
+  auto const& steps = steps_[std::size_t(message.to)];
+  auto const behind = std::ranges::upper_bound(steps, step(*message.made).end, {}, &Step::start) - steps.begin();
+  return std::clamp(std::size_t(std::max<std::ptrdiff_t>(behind - 1, 0)), std::min(message.channel_free, last), last);
+}
+
+/// Right before the action that needs it, or before the recomputations in front of that: the gradient travels while activations are made
+/// again.
+std::size_t Exchange::last_place(LaneMessage const& message) const {
   std::size_t place = message.needed->action;
   if (!message.what.gradient) return place;
   while (place > 0 && actions(message.to)[place - 1].what == Do::recompute) --place;
   return place;
+}
+
+/// A channel's next message is received when the one before it is used: at most two wait at a time.
+void Exchange::find_free_channels() {
+  std::map<std::pair<int, bool>, std::vector<LaneMessage*>> channels;  // (edge, gradient)
+  for (LaneMessage& message : messages_) {
+    if (message.needed) channels[{message.what.edge.v, message.what.gradient}].push_back(&message);
+  }
+  for (auto& [channel, list] : channels) {
+    std::ranges::sort(list, {}, [](LaneMessage const* message) { return message->needed->action; });
+    for (std::size_t i = 1; i < list.size(); ++i) list[i]->channel_free = list[i - 1]->needed->action;
+  }
 }
 
 bool Exchange::is_over(LaneMessage const& message, ActionPlace place) const {

@@ -4,6 +4,7 @@
 // All lanes are walked at once, earliest action first: one order in which all data flows. Everything is placed by it, so that no wait
 // closes a circle, whatever the durations really are:
 // - an action waits for messages made by actions in front of it;
+// - Matching::by_name: a receive is posted when its message should have been made, at most one ahead on each channel;
 // - a send is waited for behind the action that needs it elsewhere, once that should have ended: then the wait takes no time;
 // - Matching::by_launch_order: messages are posted in the order in which they're made, a receive before the first action behind that.
 
@@ -36,6 +37,7 @@ struct LaneMessage {
   MessageName what;
   int from = 0, to = 0;  // lanes
   std::optional<ActionPlace> made, needed;
+  std::size_t channel_free = 0;  // the receiver's action that uses the message before this one
 };
 
 class Exchange {
@@ -67,6 +69,8 @@ class Exchange {
   void walk(std::vector<BlockShape> const& blocks);
   std::size_t first_behind(int lane, std::size_t position) const;
   std::size_t receive_place(LaneMessage const& message) const;
+  std::size_t last_place(LaneMessage const& message) const;
+  void find_free_channels();
   std::size_t position(ActionPlace place) const { return step(place).position; }
   std::vector<Action> const& actions(int lane) const { return schedule_.lanes[std::size_t(lane)][section_]; }
 

@@ -21,9 +21,8 @@ struct Turn {
 
 std::vector<Turn> forward_order(PipelineShape shape) {
   std::vector<Turn> order;
-  int const rounds = std::max(1, shape.micros / shape.stages);
-  for (int round = 0; round < rounds; ++round) {
-    Range const micros = piece_of(shape.micros, rounds, round);
+  for (int round = 0; round < rounds(shape); ++round) {
+    Range const micros = piece_of(shape.micros, rounds(shape), round);
     for (int chunk = 0; chunk < shape.chunks_per_stage; ++chunk) {
       for (auto m = micros.begin; m < micros.end; ++m) order.push_back({chunk, int(m)});
     }
@@ -33,19 +32,21 @@ std::vector<Turn> forward_order(PipelineShape shape) {
 
 }  // namespace
 
+int rounds(PipelineShape shape) { return std::max(1, shape.micros / shape.stages); }
+int longest_round(PipelineShape shape) { return int(piece_of(shape.micros, rounds(shape), 0).size()); }
+
 Schedule plan_interleaved(PipelineShape shape) {
   if (shape.chunks_per_stage == 1) return plan_1f1b(shape);
   Schedule schedule = empty_pipeline("interleaved", shape);
   std::vector<Turn> const order = forward_order(shape);
   std::size_t const total = order.size();
-  int const longest_round = int(piece_of(shape.micros, std::max(1, shape.micros / shape.stages), 0).size());
   for (int stage = 0; stage < shape.stages; ++stage) {
     LaneWriter lane(schedule.lanes[std::size_t(stage)].body);
     auto const forward = [&](std::size_t k) { lane.forward(order[k].chunk * shape.stages + stage, order[k].micro); };
     auto const backward = [&](std::size_t k) {
       lane.backward((shape.chunks_per_stage - 1 - order[k].chunk) * shape.stages + stage, order[k].micro);
     };
-    int const lead = 2 * (shape.stages - 1 - stage) + (shape.chunks_per_stage - 1) * longest_round;
+    int const lead = 2 * (shape.stages - 1 - stage) + (shape.chunks_per_stage - 1) * longest_round(shape);
     std::size_t const ahead = std::min(total, std::size_t(lead));
     for (std::size_t k = 0; k < ahead; ++k) forward(k);
     for (std::size_t k = ahead; k < total; ++k) {

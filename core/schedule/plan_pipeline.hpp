@@ -37,6 +37,10 @@ Schedule empty_pipeline(std::string name, PipelineShape shape, Placement placeme
 /// The same for schedules that have one chunk a stage.
 Schedule empty_unchunked_pipeline(std::string name, PipelineShape shape);
 
+/// Rounds of an interleaved pipeline in which its micro-batches enter, as equal as can be, and the most micro-batches of one.
+int rounds(PipelineShape shape);
+int longest_round(PipelineShape shape);
+
 /// ZeroBubble::v.
 Schedule plan_vee(PipelineShape shape);
 

@@ -300,10 +300,7 @@ Timeline Replay::timeline() const {
   for (LaneState const& lane : lanes_) result.makespan = std::max(result.makespan, lane.clock);
   for (LaneState const& lane : lanes_) {
     double const span = lane.first == never ? 0 : lane.clock - lane.first;
-    result.busy.push_back(lane.busy);
-    result.lane_idle = std::max(result.lane_idle, span - lane.busy);
-    result.barrier_idle = std::max(result.barrier_idle, result.makespan - lane.busy);
-    result.exposed_transfer = std::max(result.exposed_transfer, lane.exposed);
+    result.lanes.push_back({lane.busy, span - lane.busy, result.makespan - lane.busy, lane.exposed});
   }
   return result;
 }

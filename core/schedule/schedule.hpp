@@ -128,7 +128,7 @@ std::string_view name(Weights weights);
 
 /// How a transport finds the two ends of a message.
 enum class Matching : std::uint8_t {
-  by_name,         // MPI, by peer and tag: a receive is posted right before the action that needs it, which keeps memory low
+  by_name,         // MPI, by peer and tag: a receive is posted when its message should be there, at most one ahead on each channel
   by_launch_order  // NCCL runs the messages of a communicator one after another: all lanes post them in one order, receives early
 };
 

@@ -1,9 +1,54 @@
 #include "schedule/simulate.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "schedule/replay.hpp"
 
 namespace shardmark {
+
+double ChunkSeconds::of(Do what) const {
+  switch (what) {
+    case Do::forward:
+      return forward;
+    case Do::recompute:
+      return recompute;
+    case Do::backward:
+      return input + weight;
+    case Do::backward_input:
+      return input;
+    case Do::backward_weight:
+      return weight;
+    default:
+      return 0;
+  }
+}
+
+ChunkSeconds seconds_of(BlockShape const& block) { return {block.forward_cost, block.input_cost, block.weight_cost, block.forward_cost}; }
+
+Costs costs_of(std::vector<ChunkSeconds> chunks, Traffic traffic) {
+  Costs costs;
+  costs.action = [chunks = std::move(chunks)](Action const& action, int) {
+    return action.chunk.valid() ? chunks.at(std::size_t(action.chunk.v)).of(action.what) : 0.0;
+  };
+  costs.transfer = [traffic = std::move(traffic)](Posting const& posting, Schedule const& schedule) {
+    if (posting.transfer != Transfer::collective) {
+      bool const known = std::size_t(posting.edge.v) < traffic.edge_bytes.size();
+      return traffic.link.message_seconds(known ? traffic.edge_bytes[std::size_t(posting.edge.v)] : 0.0);
+    }
+    if (!posting.group.empty() || traffic.replicas == 1) return 0.0;
+    double elements = 0;  // of the largest such bucket: the transfer doesn't say whose lane it is
+    for (auto const& lane : schedule.buckets) {
+      if (std::size_t(posting.bucket.v) < lane.size()) elements = std::max(elements, double(lane[std::size_t(posting.bucket.v)].elements));
+    }
+    return traffic.link.all_reduce_seconds(elements * traffic.element_bytes, traffic.replicas);
+  };
+  return costs;
+}
+
+double Timeline::lane_idle() const { return std::ranges::max(lanes, {}, &LaneSeconds::lane_idle).lane_idle; }
+double Timeline::barrier_idle() const { return std::ranges::max(lanes, {}, &LaneSeconds::barrier_idle).barrier_idle; }
+double Timeline::exposed() const { return std::ranges::max(lanes, {}, &LaneSeconds::exposed).exposed; }
 
 Timeline simulate(Schedule const& schedule, Costs const& costs, int windows) {
   expect(windows >= 1, "there is nothing to simulate without a repetition");
@@ -11,6 +56,13 @@ Timeline simulate(Schedule const& schedule, Costs const& costs, int windows) {
   Unrolled const unrolled(schedule, windows);
   require_known_ids(unrolled);
   return Replay(unrolled, CommunicationModel::rendezvous, &costs).run();
+}
+
+double window_seconds(Schedule const& schedule, Costs const& costs) {
+  if (schedule.synchronous()) return simulate(schedule, costs).makespan;
+  // Start-up and drain are over after as many windows as there are lanes.
+  int const full = int(schedule.lanes.size()), more = full + 4;
+  return (simulate(schedule, costs, more).makespan - simulate(schedule, costs, full).makespan) / (more - full);
 }
 
 }  // namespace shardmark

@@ -107,22 +107,22 @@ TEST(Check, CountsPostings) {
   EXPECT_THAT(each(proof, &LaneFacts::receives), ElementsAre(5, 10, 5));
 }
 
-/// Sends as a naive program has them: blocking, right where the data is made, and receives right where it is needed.
+/// Messages as a naive program has them: blocking sends right where the data is made, blocking receives right where it is needed.
 Schedule with_blocking_sends(Schedule schedule) {
   for (Lane& lane : schedule.lanes) {
     std::vector<Action> out;
     std::vector<Posting> postings;
     for (Action const& action : lane.body) {
-      if (action.what == Do::wait) continue;
-      if (action.what != Do::post) {
+      if (action.what != Do::post && action.what != Do::wait) {
         out.push_back(action);
         continue;
       }
-      for (Posting posting : postings_of(lane, action.token)) {
-        posting.token = {int(postings.size())};
-        postings.push_back(posting);
-        for (Do what : {Do::post, Do::wait}) out.push_back({.what = what, .micro = posting.micro, .token = posting.token});
-      }
+      Posting posting = postings_of(lane, action.token).front();
+      Do const blocks_at = posting.transfer == Transfer::receive ? Do::wait : Do::post;
+      if (action.what != blocks_at) continue;
+      posting.token = {int(postings.size())};
+      postings.push_back(posting);
+      for (Do what : {Do::post, Do::wait}) out.push_back({.what = what, .micro = posting.micro, .token = posting.token});
     }
     lane.body = out;
     lane.postings = postings;

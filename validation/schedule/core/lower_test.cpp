@@ -89,12 +89,30 @@ TEST(Lower, case_25_ReductionsPerUpdateAreTheBuckets) {
       << "ranks first reduces at every micro-batch, and says so";
 }
 
-TEST(Lower, PostsReceivesWhenNeededAndWaitsForSendsThatAreOver) {
+TEST(Lower, PostsReceivesWhenDueAndWaitsForSendsThatAreOver) {
   auto const [schedule, blocks] = lowered(plan_1f1b({2, 2}), 1);
   EXPECT_THAT(brief(schedule.lanes[0]), ElementsAre("forward", "S0", "forward", "S1", "R0", "wait2", "wait0", "backward0", "wait1", "fold0",
                                                     "R1", "wait3", "backward0", "fold0", "+0", "wait4", "decide", "update"));
-  EXPECT_THAT(brief(schedule.lanes[1]), ElementsAre("R0", "wait0", "forward", "backward1", "S0", "fold1", "R1", "wait2", "forward",
-                                                    "backward1", "S1", "wait1", "fold1", "+0", "wait4", "decide", "update", "wait3"));
+  EXPECT_THAT(brief(schedule.lanes[1]), ElementsAre("R0", "wait0", "forward", "R1", "backward1", "S0", "fold1", "wait1", "forward",
+                                                    "backward1", "S1", "wait2", "fold1", "+0", "wait4", "decide", "update", "wait3"));
+}
+
+TEST(Lower, AtMostTwoReceivesOfAChannelAreOpen) {
+  auto const blocks = [] {
+    auto shapes = chain(2);
+    shapes[1].forward_cost = 10;  // the second stage is slow: messages pile up in front of it
+    return shapes;
+  }();
+  Schedule const schedule = lower(refine(plan_gpipe({2, 6}), blocks, {0, 1, 2}), blocks, 0, Overlap::on);
+  EXPECT_NO_THROW(check(schedule, blocks));
+  int open = 0, most = 0;
+  for (Action const& action : schedule.lanes[1].body) {
+    if (action.what != Do::post && action.what != Do::wait) continue;
+    if (postings_of(schedule.lanes[1], action.token).front().transfer != Transfer::receive) continue;
+    open += action.what == Do::post ? 1 : -1;
+    most = std::max(most, open);
+  }
+  EXPECT_EQ(most, 2);
 }
 
 TEST(Lower, OneLaunchOrderPostsReceivesBeforeTheyAreNeeded) {

@@ -77,25 +77,8 @@ Lowered lowered(Schedule const& coarse, int blocks_per_chunk, Tied tied, Overlap
   return {std::move(out), std::move(blocks)};
 }
 
-Costs compute_only(BlockTimes times) {
-  Costs costs;
-  costs.action = [times](Action const& action, int) {
-    switch (action.what) {
-      case Do::forward:
-      case Do::recompute:
-        return times.forward;
-      case Do::backward:
-        return times.input + times.weight;
-      case Do::backward_input:
-        return times.input;
-      case Do::backward_weight:
-        return times.weight;
-      default:
-        return 0.0;
-    }
-  };
-  costs.transfer = [](Posting const&, Schedule const&) { return 0.0; };
-  return costs;
+Costs compute_only(ChunkSeconds seconds) {
+  return {[seconds](Action const& action, int) { return seconds.of(action.what); }, [](Posting const&, Schedule const&) { return 0.0; }};
 }
 
 }  // namespace shardmark::test

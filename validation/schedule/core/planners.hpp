@@ -44,10 +44,7 @@ struct Lowered {
 Lowered lowered(Schedule const& coarse, int blocks_per_chunk, Tied tied = Tied::no, Overlap overlap = Overlap::on,
                 Matching matching = Matching::by_name);
 
-/// A block takes forward, input and weight units of time; transfers and everything else take none.
-struct BlockTimes {
-  double forward = 1, input = 1, weight = 0;
-};
-Costs compute_only(BlockTimes times);
+/// Every chunk or block takes the same time; transfers and everything else take none.
+Costs compute_only(ChunkSeconds seconds);
 
 }  // namespace shardmark::test

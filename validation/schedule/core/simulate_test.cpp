@@ -12,7 +12,7 @@ using testing::HasSubstr;
 
 template <class Body>
 void over_grid(int least_micros_per_stage, Body&& body) {
-  for (BlockTimes times : {BlockTimes{1, 1, 1}, {2, 3, 1}, {1, 2, 2}, {3, 2, 1}, {5, 6, 4}}) {
+  for (ChunkSeconds times : {ChunkSeconds{1, 1, 1}, {2, 3, 1}, {1, 2, 2}, {3, 2, 1}, {5, 6, 4}}) {
     for (int stages : {1, 2, 3, 4, 6}) {
       for (int micros = std::max(1, least_micros_per_stage * stages); micros <= 13; ++micros) body(stages, micros, times);
     }
@@ -20,7 +20,7 @@ void over_grid(int least_micros_per_stage, Body&& body) {
 }
 
 TEST(Simulate, UnitMakespanOfGPipeAnd1F1B) {
-  over_grid(0, [](int stages, int micros, BlockTimes) {
+  over_grid(0, [](int stages, int micros, ChunkSeconds) {
     Costs const unit = compute_only({1, 1, 0});
     EXPECT_EQ(simulate(plan_gpipe({stages, micros}), unit).makespan, 2 * (micros + stages - 1));
     EXPECT_EQ(simulate(plan_1f1b({stages, micros}), unit).makespan, 2 * (micros + stages - 1));
@@ -29,31 +29,34 @@ TEST(Simulate, UnitMakespanOfGPipeAnd1F1B) {
   });
 }
 
-TEST(Simulate, IdleTimeOfFlushSchedules) {
-  over_grid(0, [](int stages, int micros, BlockTimes t) {
-    double const idle = (stages - 1) * (t.forward + t.input + t.weight);
-    for (Schedule const& schedule : {plan_gpipe({stages, micros}), plan_1f1b({stages, micros})}) {
-      EXPECT_EQ(simulate(schedule, compute_only(t)).barrier_idle, idle) << schedule.name << stages << ' ' << micros;
-    }
-  });
+// Unequal chunks and a link, by hand. 1f1b, p=2, m=2; an activation of 8 bytes takes 1 + 8/4 = 3, so does its gradient:
+//   stage 0 | F0: 0-2  F1: 2-4              B0: 17-20  B1: 26-29
+//   stage 1 |          F0: 5-10  B0: 10-14  F1: 14-19  B1: 19-23
+TEST(Simulate, UnequalChunksAndALink) {
+  auto const [schedule, blocks] = lowered(plan_1f1b({2, 2}), 1);
+  Costs const costs = costs_of({{.forward = 2, .input = 1, .weight = 2}, {.forward = 5, .input = 3, .weight = 1}},
+                               {.link = {.alpha_seconds = 1, .bytes_per_second = 4}, .edge_bytes = {0, 8}});
+  Timeline const timeline = simulate(schedule, costs);
+  EXPECT_EQ(timeline.makespan, 29);
+  EXPECT_EQ(timeline.lanes[0].busy, 10);
+  EXPECT_EQ(timeline.lanes[0].lane_idle, 19);
+  EXPECT_EQ(timeline.lanes[0].barrier_idle, 19);
+  EXPECT_EQ(timeline.lanes[1].busy, 18);
+  EXPECT_EQ(timeline.lanes[1].barrier_idle, 11);
+  EXPECT_EQ(timeline.barrier_idle(), 19);
 }
 
-TEST(Simulate, IdleTimeOfSplitBackwardInItsDomain) {
-  over_grid(1, [](int stages, int micros, BlockTimes t) {
-    if (t.weight > std::min(t.forward, t.input)) return;
-    Timeline const timeline = simulate(plan_zero_bubble({stages, micros}, ZeroBubble::h1), compute_only(t));
-    EXPECT_EQ(timeline.barrier_idle, (stages - 1) * (t.forward + t.input - t.weight)) << stages << ' ' << micros;
-    EXPECT_EQ(timeline.lane_idle, (stages - 1) * (t.forward + t.input - t.weight)) << stages << ' ' << micros;
-  });
+TEST(Simulate, RecomputationAndSplitHalvesHaveTheirOwnCosts) {
+  Schedule schedule = with_recomputation(plan_zero_bubble({1, 2}, ZeroBubble::h1));
+  Costs const costs = costs_of({{.forward = 2, .input = 3, .weight = 5, .recompute = 7}});
+  EXPECT_EQ(simulate(schedule, costs).makespan, 2 * (2 + 3 + 5 + 7));
 }
 
-TEST(Simulate, IdleTimeOfInterleaving) {
-  for (int chunks : {2, 3}) {
-    for (auto const& [stages, micros] : {std::pair{2, 4}, {2, 6}, {3, 6}, {4, 8}}) {
-      Timeline const timeline = simulate(plan_interleaved({stages, micros, chunks}), compute_only({2, 3, 1}));
-      EXPECT_EQ(timeline.barrier_idle, (stages - 1) * 6) << "a chunk takes 1/v of a stage, and so does the idle time";
-    }
-  }
+TEST(Simulate, AReductionTakesWhatARingNeeds) {
+  auto const [schedule, blocks] = lowered(plan_sequential("ddp", 1), 1);
+  Costs const costs = costs_of({{}}, {.link = {.alpha_seconds = 1, .bytes_per_second = 100}, .element_bytes = 8, .replicas = 4});
+  double const bytes = 8.0 * double(blocks[0].elements[0]);
+  EXPECT_DOUBLE_EQ(simulate(schedule, costs).exposed(), 2 * 3 * (1 + bytes / 4 / 100));
 }
 
 TEST(Simulate, AsynchronousPipelineHasNoIdleTimeInSteadyState) {
@@ -107,13 +110,13 @@ TEST(Simulate, ExposedCommunicationOfDdpIsTheClosedForm) {
       end = std::max(ready, end) + 2 * (ranks - 1) * link.alpha_seconds + 2.0 * (ranks - 1) / ranks * bytes / link.bytes_per_second;
     }
     Timeline const timeline = simulate(run.schedule, costs);
-    EXPECT_NEAR(timeline.exposed_transfer, end - ready, 1e-9 * end) << trial;
+    EXPECT_NEAR(timeline.exposed(), end - ready, 1e-9 * end) << trial;
     EXPECT_NEAR(timeline.makespan, end, 1e-9 * end) << trial;
 
     costs.overlap = Overlap::off;
     double all = 0;
     for (Bucket const& bucket : run.schedule.buckets[0]) all += link.all_reduce_seconds(4.0 * double(bucket.elements), ranks);
-    EXPECT_NEAR(simulate(run.schedule, costs).exposed_transfer, all, 1e-9 * all) << "nothing is hidden without progress";
+    EXPECT_NEAR(simulate(run.schedule, costs).exposed(), all, 1e-9 * all) << "nothing is hidden without progress";
   }
 }
 
@@ -129,7 +132,7 @@ TEST(Simulate, SpansOfWaitsAddUpToTheExposedTime) {
     clock[std::size_t(span.lane)] = span.end;
     if (span.action.what == Do::wait) waited[std::size_t(span.lane)] += span.end - span.begin;
   }
-  EXPECT_DOUBLE_EQ(*std::max_element(waited.begin(), waited.end()), timeline.exposed_transfer);
+  EXPECT_DOUBLE_EQ(*std::max_element(waited.begin(), waited.end()), timeline.exposed());
   EXPECT_GT(timeline.makespan, simulate(schedule, compute_only({1, 1, 1})).makespan);
 }
 
