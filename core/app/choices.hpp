@@ -33,7 +33,7 @@ struct Choices<OptimizerKind> {
 };
 template <>
 struct Choices<DType> {
-  static constexpr std::array<Choice<DType>, 3> all{{{"fp64", DType::f64}, {"fp32", DType::f32}, {"bf16", {}}}};
+  static constexpr std::array<Choice<DType>, 3> all{{{"fp64", DType::f64}, {"fp32", DType::f32}, {"bf16", DType::bf16}}};
 };
 template <>
 struct Choices<BackendKind> {

@@ -202,7 +202,7 @@ std::vector<OptionEntry> make_table() {
   add("clip-norm", "X", real(&Options::clip_norm, {0, inf}), "largest global gradient norm; 0 = no clipping [0]");
 
   group = "Numbers and machine";
-  add("dtype", "fp64|fp32", choice(&Options::dtype), "type of weights and activations [fp32]");
+  add("dtype", "fp64|fp32|bf16", choice(&Options::dtype), "type of weights and activations [fp32]");
   add("backend", "reference|cpu", choice(&Options::backend), "naive loops, or oneDNN with an own deterministic matmul [cpu]");
   add("deterministic", "", flag(&Options::deterministic), "one fixed tree for every sum [on in verify, else off]");
 

@@ -8,15 +8,18 @@ namespace {
 
 Comparison empty_comparison(CandidateParts const& parts) {
   std::size_t const tensors = parts.envelope.size();
-  Comparison out{parts.part,
-                 parts.catalogue,
-                 std::vector<Finding>(tensors),
-                 std::vector<double>(tensors),
-                 std::vector<double>(tensors),
-                 Counts{parts.job.replicas, parts.job.micros}};
+  Comparison out{.part = parts.part,
+                 .type = parts.dtype,
+                 .catalogue = parts.catalogue,
+                 .findings = std::vector<Finding>(tensors),
+                 .largest = std::vector<double>(tensors),
+                 .largest_bound = std::vector<double>(tensors),
+                 .factor_bound = std::vector<double>(tensors),
+                 .counts = Counts{parts.job.replicas, parts.job.micros}};
   for (std::size_t t = 0; t < tensors; ++t) {
     out.largest[t] = parts.envelope[t].largest;
-    out.largest_bound[t] = parts.envelope[t].largest_bound(unit_roundoff(accumulator(parts.dtype)));
+    out.largest_bound[t] = parts.envelope[t].largest_bound(parts.dtype);
+    if (parts.dtype == DType::bf16) out.factor_bound[t] = parts.envelope[t].bfloat16_factor;
   }
   return out;
 }
@@ -40,7 +43,7 @@ void Compare::take(Piece const& piece) {
   }
   each_value(piece.values, [&](std::int64_t i, double x) {
     std::int64_t const at = piece.range.begin + i;
-    finding.compare(x, tensor.reference[std::size_t(at)], tensor.bound(at, roundoff_), at);
+    finding.compare(x, tensor.reference[std::size_t(at)], tensor.bound(at, type_), at);
   });
   if (piece.before) finding.not_updated = same_bytes(piece.values, piece.before.data) ? 1 : 0;
 }
@@ -99,7 +102,7 @@ Candidate::Candidate(CandidateParts parts)
     : parts_(std::move(parts)),
       world_(make_recording(parts_.world, traffic_)),
       comparison_(empty_comparison(parts_)),
-      compare_(parts_.envelope, unit_roundoff(accumulator(parts_.dtype)), comparison_),
+      compare_(parts_.envelope, parts_.dtype, comparison_),
       capture_(parts_.catalogue, own_micros(parts_.job, parts_.world.rank()), compare_),
       partial_(parts_.catalogue, comparison_),
       own_(parts_.catalogue, parts_.optimizer, comparison_),

@@ -13,12 +13,12 @@ namespace shardmark {
 /// Compares pieces with the envelope of one type.
 class Compare final : public Sink {
  public:
-  Compare(Envelope const& envelope, double roundoff, Comparison& out) : envelope_(envelope), roundoff_(roundoff), out_(out) {}
+  Compare(Envelope const& envelope, DType type, Comparison& out) : envelope_(envelope), type_(type), out_(out) {}
   void take(Piece const& piece) override;
 
  private:
   Envelope const& envelope_;
-  double roundoff_;
+  DType type_;
   Comparison& out_;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 // Hands every tensor of a run's first step to a sink, as it is made. Nothing is kept: at full size there is no room for copies.
 
+#include "backend/reference/rows.hpp"
 #include "verify/catalogue.hpp"
 
 namespace shardmark {
@@ -49,17 +50,14 @@ inline bool makes_first_version(Action const& action, Do what) { return action.w
 View gradient_total(Program& program, UnitId unit);
 /// One parameter's part of a flat view of its unit.
 View part_of(View const& flat, ParamSpec const& param);
-/// Calls f(index, value as double) for every element of a contiguous fp64 or fp32 view.
+/// Calls f(index, value as double) for every element of a contiguous view of floating-point numbers.
 template <class F>
 void each_value(View const& view, F&& f) {
   std::int64_t const n = view.elements();
-  if (view.dtype == DType::f64) {
-    double const* const x = view.as<double>();
-    for (std::int64_t i = 0; i < n; ++i) f(i, x[i]);
-  } else {
-    float const* const x = view.as<float>();
+  reference::with_floating(view.dtype, [&](auto tag) {
+    auto const* const x = view.as<decltype(tag)>();
     for (std::int64_t i = 0; i < n; ++i) f(i, double(x[i]));
-  }
+  });
 }
 
 /// Proof of life from inside a run.

@@ -97,22 +97,33 @@ class Record final : public Sink {
   Envelope& out_;
 };
 
-/// Largest |perturbed - reference| of each tensor; NaN stays.
+/// What perturbed runs came to, by tensor.
+struct Deviations {
+  std::vector<double> most;     // largest |perturbed - reference|; NaN stays
+  std::vector<double> factors;  // sum over runs of (c - 1)^2
+};
+
+/// Compares one perturbed run with the reference.
 class Deviate final : public Sink {
  public:
-  Deviate(Envelope const& envelope, std::vector<double>& most) : envelope_(envelope), most_(most) {}
+  Deviate(Envelope const& envelope, Deviations& out) : envelope_(envelope), out_(out) {}
   void take(Piece const& piece) override {
-    double& most = most_[std::size_t(piece.tensor)];
+    double& most = out_.most[std::size_t(piece.tensor)];
     double const* const reference = envelope_[std::size_t(piece.tensor)].reference.data() + piece.range.begin;
+    double cr = 0, rr = 0;
     each_value(piece.values, [&](std::int64_t i, double x) {
       double const d = std::abs(x - reference[i]);
       if (!(d <= most)) most = d;
+      cr += x * reference[i];
+      rr += reference[i] * reference[i];
     });
+    // A weight's gradient comes in one piece; the factors of other tensors aren't used.
+    if (rr > 0) out_.factors[std::size_t(piece.tensor)] += (cr / rr - 1) * (cr / rr - 1);
   }
 
  private:
   Envelope const& envelope_;
-  std::vector<double>& most_;
+  Deviations& out_;
 };
 
 void run_first_step(EnvelopeParts const& parts, Backend& ops, Sink& sink) {
@@ -122,6 +133,21 @@ void run_first_step(EnvelopeParts const& parts, Backend& ops, Sink& sink) {
   Rig rig(parts.twin, {.ops = ops, .world = *self, .observer = &capture, .hooks = {&capture, &beat}});
   rig.program().advance(1);
   rig.program().drain();
+}
+
+/// The perturbed runs, spread over the ranks.
+Deviations deviate(EnvelopeParts const& parts, Envelope const& envelope, Perturbation by, Assembly& ranks) {
+  Deviations out{std::vector<double>(envelope.size()), std::vector<double>(envelope.size())};
+  for (int run = ranks.rank(); run < envelope_runs; run += ranks.ranks()) {
+    auto const inner = parts.backend();
+    by.seed = std::uint64_t(run) + 1;
+    PerturbedBackend perturbed(*inner, by);
+    Deviate sink(envelope, out);
+    run_first_step(parts, perturbed, sink);
+  }
+  ranks.maximum(out.most);
+  ranks.sum(out.factors);
+  return out;
 }
 
 }  // namespace
@@ -135,16 +161,22 @@ Envelope make_envelope(EnvelopeParts const& parts, Assembly& ranks) {
     Record record(parts.catalogue, absolute, tap, parts.twin.optimizer, out);
     run_first_step(parts, tap, record);
   }
-  std::vector<double> most(out.size(), 0.0);
-  for (int run = ranks.rank(); run < envelope_runs; run += ranks.ranks()) {
-    auto const inner = parts.backend();
-    PerturbedBackend perturbed(*inner, {.store = parts.roundoff, .accumulate = parts.roundoff, .seed = std::uint64_t(run) + 1});
-    Deviate deviate(out, most);
-    run_first_step(parts, perturbed, deviate);
+  auto const narrow = std::count(parts.types.begin(), parts.types.end(), DType::bf16);
+  if (std::size_t(narrow) < parts.types.size()) {
+    Deviations const of = deviate(parts, out, {.store = parts.roundoff, .accumulate = parts.roundoff}, ranks);
+    for (std::size_t t = 0; t < out.size(); ++t) out[t].deviation = of.most[t] / parts.roundoff;
   }
-  ranks.maximum(most);
+  if (narrow > 0) {
+    double const store = unit_roundoff(DType::bf16), sums = unit_roundoff(accumulator(DType::bf16));
+    Deviations const of = deviate(parts, out, {.store = store, .accumulate = sums, .cast = store}, ranks);
+    for (std::size_t t = 0; t < out.size(); ++t) {
+      out[t].bfloat16_deviation = of.most[t] / sums;
+      TensorInfo const& info = parts.catalogue[int(t)];
+      if (info.kind == TensorKind::weight_gradient && !info.null_gradient)
+        out[t].bfloat16_factor = 8 * std::sqrt(of.factors[t] / envelope_runs);
+    }
+  }
   for (std::size_t t = 0; t < out.size(); ++t) {
-    out[t].deviation = most[t] / parts.roundoff;
     for (double x : out[t].reference) out[t].largest = std::max(out[t].largest, std::abs(x));
     for (float s : out[t].spread) out[t].largest_spread = std::max(out[t].largest_spread, double(s));
   }

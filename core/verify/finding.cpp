@@ -1,5 +1,7 @@
 #include "verify/finding.hpp"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -40,17 +42,41 @@ bool complete(double covered, std::int64_t elements) {
   return covered > 0 && std::fmod(covered, double(elements)) == 0;
 }
 
-void judge(Check& check, double covered, double misfits) {
+/// In bf16 bounds are wide by nature: what they can't see the fp64 gate does, so power is asked of the others alone.
+void judge(Check& check, DType type, double covered, double misfits) {
   if (misfits > 0 || !complete(covered, check.elements)) {
     check.verdict = Verdict::failed;
     check.note = misfits > 0 ? "another shape than the reference" : "not all of it was made";
   } else if (!(check.ratio <= 1)) {
     check.verdict = Verdict::failed;
     if (!std::isfinite(check.error)) check.note = "not finite";
-  } else if (check.kind == CheckKind::bounded && !(check.power >= least_power)) {
+  } else if (type != DType::bf16 && check.kind == CheckKind::bounded && !(check.power >= least_power)) {
     check.verdict = Verdict::unverified;
     check.note = check.elements == 0 ? "no elements" : "could not have failed";
   }
+}
+
+/// The best-fit factor of a gradient on the rank where it is furthest from 1.
+Check factor_check(Comparison const& comparison, Check const& bounded, std::size_t tensor, std::vector<double> const& all, int ranks) {
+  std::size_t const tensors = comparison.findings.size();
+  Check check{.part = comparison.part, .tensor = bounded.tensor, .module = bounded.module, .kind = CheckKind::factor};
+  check.frobenius = check.power = std::numeric_limits<double>::quiet_NaN();
+  check.bound = comparison.factor_bound[tensor];
+  check.elements = bounded.elements;
+  check.order = bounded.order;
+  double factor = 1;
+  for (int r = 0; r < ranks; ++r) {
+    Finding const f = finding_at(all, std::size_t(r) * tensors + tensor);
+    if (f.covered == 0 || std::isnan(check.error) || std::abs(f.cr / f.rr - 1) <= check.error) continue;
+    factor = f.cr / f.rr;
+    check.error = std::abs(factor - 1);
+    check.rank = r;
+  }
+  check.ratio = check.error / check.bound;
+  if (check.ratio <= 1) return check;
+  check.verdict = Verdict::failed;
+  check.note = fmt::format("expected times {:.6g}", factor);
+  return check;
 }
 
 }  // namespace
@@ -90,10 +116,12 @@ std::vector<Check> conclude(Comparison const& comparison, Assembly& ranks) {
     check.index = std::int64_t(worst.index);
     check.rank = worst.index >= 0 ? worst_rank : -1;
     check.order = info.order;
-    judge(check, covered, misfits);
+    judge(check, comparison.type, covered, misfits);
     if (check.verdict == Verdict::failed && check.note.empty()) check.note = fingerprint(worst, check.power, comparison.counts, worst_rank);
     out.push_back(std::move(check));
   }
+  for (std::size_t t = 0; t < tensors; ++t)
+    if (comparison.factor_bound[t] > 0) out.push_back(factor_check(comparison, out[t], t, all, ranks.ranks()));
   return out;
 }
 

@@ -32,13 +32,15 @@ struct Counts {
 /// Findings of one part of the proof.
 struct Comparison {
   std::string part;
+  DType type = DType::f64;
   Catalogue const& catalogue;
   std::vector<Finding> findings;               // this rank's, by tensor
   std::vector<double> largest, largest_bound;  // of the reference; by tensor
+  std::vector<double> factor_bound;            // by tensor; 0: no factor test
   Counts counts;
 };
 
-/// Collective: one check a tensor, the same on all ranks.
+/// Collective: one check a tensor, then the factor tests; the same on all ranks.
 std::vector<Check> conclude(Comparison const& comparison, Assembly& ranks);
 
 /// What an error looks like: a factor with its cause, a partial result, nothing, or no simple factor.

@@ -11,13 +11,14 @@ namespace {
 constexpr std::size_t quiet_rows = 10;
 constexpr std::size_t tensor_width = 31, table_width = 100;
 
-bool measured(Check const& c) { return c.kind == CheckKind::bounded || c.kind == CheckKind::null_gradient; }
+bool measured(Check const& c) { return c.kind != CheckKind::bitwise && c.kind != CheckKind::count; }
 
 std::string number(double x, char const* form) { return std::isnan(x) ? "-" : fmt::format(fmt::runtime(form), x); }
 
 std::string short_verdict(Check const& c) {
   if (c.verdict != Verdict::verified) return std::string(name(c.verdict));
   if (c.kind == CheckKind::null_gradient) return "ok, null";
+  if (c.kind == CheckKind::factor) return "ok, factor";
   return measured(c) && c.ratio > drift_ratio ? "drift" : "ok";
 }
 
@@ -60,8 +61,10 @@ std::string table(Verification const& r, Rows rows) {
   for (Check const* c : good) out += row(*c);
   std::size_t const hidden = r.checks.size() - good.size() - bad.size();
   if (hidden > 0) out += fmt::format(" ... and {} checks that passed\n", hidden);
-  out += fmt::format("{} checks: {} bounded (worst ratio {:.2g}), {} null-gradient, {} bitwise over {} steps, {} counts; {:.1f} s\n",
-                     r.checks.size(), r.count(CheckKind::bounded), r.worst_ratio(), r.count(CheckKind::null_gradient),
+  int const factor_tests = r.count(CheckKind::factor);
+  std::string const factors = factor_tests > 0 ? fmt::format("{} factor, ", factor_tests) : "";
+  out += fmt::format("{} checks: {} bounded (worst ratio {:.2g}), {} null-gradient, {}{} bitwise over {} steps, {} counts; {:.1f} s\n",
+                     r.checks.size(), r.count(CheckKind::bounded), r.worst_ratio(), r.count(CheckKind::null_gradient), factors,
                      r.count(CheckKind::bitwise), r.steps, r.count(CheckKind::count), r.seconds);
   if (!r.first_divergence.empty()) out += fmt::format("first divergence: {}\n", r.first_divergence);
   if (!r.fingerprint.empty()) out += fmt::format("fingerprint: {}\n", r.fingerprint);

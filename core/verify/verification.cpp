@@ -14,6 +14,8 @@ std::string_view name(CheckKind kind) {
       return "count";
     case CheckKind::null_gradient:
       return "null-gradient";
+    case CheckKind::factor:
+      return "factor";
   }
   return "";
 }

@@ -11,8 +11,9 @@
 namespace shardmark {
 
 /// bitwise: equal bits; bounded: the error stays within what rounding explains; count: a number equals its closed form;
-/// null_gradient: bounded, but zero by identity (a key's bias), so nothing can be learned from its size.
-enum class CheckKind : std::uint8_t { bitwise, bounded, count, null_gradient };
+/// null_gradient: bounded, but zero by identity (a key's bias), so nothing can be learned from its size; factor: a gradient's best-fit
+/// factor to the reference stays as near 1 as rounding explains (bf16).
+enum class CheckKind : std::uint8_t { bitwise, bounded, count, null_gradient, factor };
 /// unverified: nothing failed, but the check could not have failed.
 enum class Verdict : std::uint8_t { verified, failed, unverified };
 std::string_view name(CheckKind kind);
@@ -26,7 +27,7 @@ struct Check {
   std::string tensor = {};  // "gradient of h.0.attn.q.weight"
   std::string module = {};  // block that makes it
   CheckKind kind = CheckKind::bounded;
-  double error = 0;      // largest |candidate - reference|; bitwise: elements that differ; count: |counted - expected|
+  double error = 0;      // largest |candidate - reference|; bitwise: elements that differ; count: |counted - expected|; factor: |c - 1|
   double frobenius = 0;  // root of the sum of squared errors
   double bound = 0;      // at the worst element
   double ratio = 0;      // largest error / bound
@@ -53,7 +54,7 @@ struct Verification {
 
   int count(CheckKind kind) const;
   int count(Verdict of_checks) const;
-  /// Largest ratio among bounded checks.
+  /// Largest ratio among bounded and null-gradient checks.
   double worst_ratio() const;
 };
 

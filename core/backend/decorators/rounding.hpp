@@ -17,6 +17,7 @@ namespace shardmark {
 enum class StoredAs : std::uint8_t {
   storage,      // the type of activations: bf16 in a bf16 run
   accumulator,  // statistics, losses, gradients of weights
+  cast,         // the type that data are cast to before they are used
   exact         // moved or selected, not rounded
 };
 

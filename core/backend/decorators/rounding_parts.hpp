@@ -13,8 +13,9 @@ struct Analysis {
 
   void add(View const& output, Dense&& absolute, double terms, StoredAs stored) {
     if (!output || output.elements() == 0) return;
-    // Gradients are kept in the accumulator's type, whichever operation makes them.
-    if (output.region != nullptr && output.region->book == Book::gradients) stored = StoredAs::accumulator;
+    // Gradients, and the totals of losses and norms, are kept in the accumulator's type, whichever operation makes them.
+    Book const book = output.region != nullptr ? output.region->book : Book::activations;
+    if (stored == StoredAs::storage && (book == Book::gradients || book == Book::workspace)) stored = StoredAs::accumulator;
     outputs.push_back({output, std::move(absolute.values()), terms, stored});
   }
 };

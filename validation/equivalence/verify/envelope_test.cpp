@@ -19,9 +19,11 @@ Envelope envelope_at(double roundoff) {
   Catalogue const catalogue(job, Scope::full);
   std::function<std::unique_ptr<Backend>()> const backend = [] { return make_reference_backend(); };
   std::function<void()> const beat;
+  std::array<DType, 1> const types{DType::f64};
   auto const self = make_self();
   Assembly alone(*self);
-  return make_envelope({.twin = twin, .catalogue = catalogue, .backend = backend, .beat = beat, .roundoff = roundoff}, alone);
+  return make_envelope({.twin = twin, .catalogue = catalogue, .backend = backend, .beat = beat, .types = types, .roundoff = roundoff},
+                       alone);
 }
 
 TEST(Envelope, DeviationIsProportionalToTheUnitRoundoff) {
@@ -37,10 +39,12 @@ TEST(Envelope, DeviationIsProportionalToTheUnitRoundoff) {
 /// One tensor of four elements, compared by one rank.
 Check judged(std::vector<double> const& candidate, std::vector<double> const& reference, double bound) {
   Catalogue const catalogue(make_job(Case{}, DType::f64), Scope::in_situ);
-  Comparison comparison{"part", catalogue, {}, {}, {}, {}};
+  Comparison comparison{
+      .part = "part", .catalogue = catalogue, .findings = {}, .largest = {}, .largest_bound = {}, .factor_bound = {}, .counts = {}};
   std::size_t const tensors = catalogue.tensors().size();
   comparison.findings.resize(tensors);
   comparison.largest.assign(tensors, 0);
+  comparison.factor_bound.assign(tensors, 0);
   comparison.largest_bound.assign(tensors, bound);
   std::size_t const loss = std::size_t(catalogue.find(TensorKind::loss));
   for (std::size_t i = 0; i < candidate.size(); ++i) {

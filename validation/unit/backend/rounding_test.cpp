@@ -109,6 +109,76 @@ TEST(Perturbed, AnAccumulatedOutputMovesByItsContribution) {
   EXPECT_LE(std::abs(c[0] - 1e6 - 1), 2 * 0x1p-10 + 1e-9);
 }
 
+/// A product with a weight that is cast: ones, so that the result is the weight as it was seen.
+struct CastWeight {
+  std::unique_ptr<Backend> reference = make_reference_backend();
+  HostStream stream{0};
+  Dense one{1, 1}, weights{3, 64}, seen{1, 64};
+  Region region{.data = weights.view().data, .bytes = 0, .book = Book::parameters};
+
+  CastWeight() {
+    one[0] = 1;
+    for (std::int64_t i = 0; i < weights.elements(); ++i) weights[i] = double(i + 1);
+  }
+  View row(std::int64_t i) {
+    View w = weights.view();
+    w.region = &region;
+    return slice(w, 0, i, i + 1);
+  }
+  std::vector<double> use(Backend& backend, std::int64_t i) {
+    backend.run(stream, Matmul{.a = one.view(), .b = row(i), .c = seen.view(), .bias = {}, .aux = {}});
+    return seen.values();
+  }
+};
+
+TEST(Perturbed, AWeightIsCastTheSameForEachOfItsUses) {
+  CastWeight at;
+  PerturbedBackend backend(*at.reference, {.seed = 5, .cast = 0x1p-8});
+  std::vector<double> const first = at.use(backend, 0), second = at.use(backend, 1), again = at.use(backend, 0);
+  EXPECT_EQ(first, again);
+  int up = 0;
+  for (std::size_t i = 0; i < first.size(); ++i) {
+    EXPECT_EQ(std::abs(first[i] - double(i + 1)), 0x1p-8 * double(i + 1));
+    up += first[i] > double(i + 1) ? 1 : 0;
+    EXPECT_EQ(at.weights[std::int64_t(i)], double(i + 1));  // the weight itself stays
+  }
+  EXPECT_GT(up, 10);
+  EXPECT_LT(up, 54);
+  // Rows have signs of their own.
+  std::size_t alike = 0;
+  for (std::size_t i = 0; i < first.size(); ++i) alike += (first[i] > double(i + 1)) == (second[i] > double(i + 65)) ? 1 : 0;
+  EXPECT_LT(alike, first.size());
+  backend.restart(6);
+  EXPECT_NE(at.use(backend, 0), first);
+}
+
+TEST(Perturbed, UpdatesSeeTheWeightItself) {
+  CastWeight at;
+  PerturbedBackend backend(*at.reference, {.seed = 5, .cast = 0x1p-8});
+  Dense gradient{64}, out{64}, scalar_values{scalars};
+  backend.run(at.stream, SgdUpdate{.weight = reshape(at.row(2), {64}),
+                                   .gradient = gradient.view(),
+                                   .momentum = {},
+                                   .out = out.view(),
+                                   .compute = {},
+                                   .scalars = scalar_values.view()});
+  for (std::int64_t i = 0; i < 64; ++i) EXPECT_EQ(out[i], double(129 + i));
+}
+
+TEST(Perturbed, DataAreCastAsTheyCome) {
+  CastWeight at;
+  PerturbedBackend narrow(*at.reference, {.seed = 5, .cast = 0x1p-8}), exact(*at.reference, {.store = 0x1p-8, .seed = 5});
+  Region data{.book = Book::data};
+  View to = at.seen.view();
+  to.region = &data;
+  View from = at.row(0);
+  from.region = nullptr;
+  narrow.run(at.stream, Copy{from, to});
+  for (std::int64_t i = 0; i < 64; ++i) EXPECT_EQ(std::abs(at.seen[i] - double(i + 1)), 0x1p-8 * double(i + 1));
+  exact.run(at.stream, Copy{from, to});
+  for (std::int64_t i = 0; i < 64; ++i) EXPECT_EQ(at.seen[i], double(i + 1));
+}
+
 TEST(Rounding, MagnitudeIsAtLeastTheContraction) {
   auto const reference = make_reference_backend();
   HostStream stream(0);
