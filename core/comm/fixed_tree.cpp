@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <type_traits>
 
 #include "backend/bfloat16.hpp"
 #include "base/error.hpp"
@@ -24,6 +25,13 @@ struct SumType<bfloat16> {
   using type = float;
 };
 
+/// bf16 rounded at every hop: what the mutant does, and nothing else may.
+template <class T, class Sum>
+void round_partial_sums(Sum* sums, std::int64_t count) {
+  if constexpr (!std::is_same_v<T, Sum>)
+    for (std::int64_t i = 0; i < count; ++i) sums[i] = Sum(T(sums[i]));
+}
+
 /// One block of the tree over `in`; `spare` holds a block for each level below.
 template <class T, class Sum>
 void tree_block(std::span<std::byte const* const> in, std::int64_t at, std::int64_t count, Sum* out, Sum* spare) {
@@ -40,6 +48,7 @@ void tree_block(std::span<std::byte const* const> in, std::int64_t at, std::int6
     tree_block<T>(in.subspan(left), at, count, spare, spare + block);
     for (std::int64_t i = 0; i < count; ++i) out[i] += spare[i];
   }
+  if (mutant("bf16_accumulation")) round_partial_sums<T>(out, count);
 }
 
 template <class T>

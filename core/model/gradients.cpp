@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/mutant.hpp"
+
 namespace shardmark {
 namespace {
 
@@ -62,6 +64,11 @@ void Gradients::fold(Segment segment, int leaf, Stream& stream) {
   e.tree.arrive(node_of(leaf), [&](int into, int from) {
     std::array<View, 2> const in{buffer(e, into), buffer(e, from)};
     ops_.run(stream, SumTree{in, in[0]});
+    if (mutant("bf16_accumulation")) {
+      Tensor const narrow = arena_.make(DType::bf16, {in[0].elements()}, Book::workspace, stream);
+      ops_.run(stream, Copy{in[0], narrow.view});
+      ops_.run(stream, Copy{narrow.view, in[0]});
+    }
     std::erase_if(e.partial, [&](auto const& p) { return p.first == from; });
   });
 }

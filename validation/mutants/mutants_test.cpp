@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "backend/bfloat16.hpp"
 #include "base/mutant.hpp"
+#include "comm/fixed_tree.hpp"
 #include "validation/equivalence/verify/cases.hpp"
 
 namespace shardmark::testing {
@@ -27,6 +29,7 @@ std::vector<Mutant> const mutants{
     {"sum_for_mean",         3, 2, "fp64 gate",    "gradient of lm_head.weight", "R times too large"},
     {"local_denominator",    3, 1, "fp64 gate",    "gradient of lm_head.weight", "each rank divides by its own count"},
     {"same_data_everywhere", 2, 1, "fp64 gate",    "",                           "all ranks read rank 0's samples"},
+    {"bf16_accumulation",    2, 2, "fp64 gate",    "gradient of lm_head.weight", "sums of micro-batches are rounded to bf16"},
     {"ring_for_tree",        4, 1, "fp32 bitwise", "",                           "ranks are summed one after the other"},
 };
 // clang-format on
@@ -64,6 +67,23 @@ TEST_P(Mutants, is_killed_by_the_check_that_its_row_names) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Mutants, ::testing::ValuesIn(mutants), [](auto const& of) { return of.param.name; });
+
+/// Case 33 can fail: each hop's rounding loses ones.
+TEST(FixedTree, bf16_accumulation_is_killed_by_256_and_seven_ones) {
+  std::vector<bfloat16> values(8, bfloat16(1));
+  values[0] = bfloat16(256);
+  std::vector<std::byte const*> in;
+  for (bfloat16 const& v : values) in.push_back(reinterpret_cast<std::byte const*>(&v));
+  bfloat16 out;
+  auto const sum = [&] {
+    sum_fixed_tree(DType::bf16, in, reinterpret_cast<std::byte*>(&out), 1);
+    return float(out);
+  };
+  EXPECT_EQ(sum(), 264);
+  choose_mutant("bf16_accumulation");
+  EXPECT_NE(sum(), 264);
+  choose_mutant("");
+}
 
 TEST(Ledger, drop_sample_is_killed_by_the_count_of_loss_terms) {
   choose_mutant("drop_sample");

@@ -1,5 +1,5 @@
 #!/bin/bash
-# usage: verify.sh RANKS; `ddp verify` as users start it: mpirun and thread ranks, both models, both types, sizes that don't divide.
+# usage: verify.sh RANKS; `ddp verify` as users start it: mpirun and thread ranks, both models, every type, sizes that don't divide.
 set -euo pipefail
 ranks=$1
 gpt="--layers 2 --hidden 48 --heads 3 --seq 17 --vocab 61"
@@ -20,8 +20,11 @@ verified() {
   verified $mpi verify --model mlp --batch 7 --steps 20 --optimizer adamw --bucket-mb 0.01
   verified $threads verify --ranks-as-threads "$ranks" $gpt --batch 9 --dropout 0.1 --optimizer adamw --steps 20 --bucket-mb 0.01
   verified $threads verify --ranks-as-threads "$ranks" --model mlp --batch 15 --accumulate 2 --dtype fp64 --momentum 0.9 --nesterov
+  verified $mpi verify $gpt --batch 11 --accumulate 2 --dtype bf16 --tied-embeddings --dropout 0.1 --steps 10
+  verified $threads verify --ranks-as-threads "$ranks" --model mlp --batch 13 --dtype bf16 --optimizer adamw --steps 10
   if [[ $ranks == 1 ]]; then
     verified "$SHARDMARK_BIN/serial" verify $gpt --batch 5 --microbatches 3
     verified "$SHARDMARK_BIN/serial" verify --model mlp --backend reference --batch 5 --dtype fp64
+    verified "$SHARDMARK_BIN/serial" verify $gpt --batch 5 --microbatches 3 --dtype bf16
   fi
 }
