@@ -19,7 +19,7 @@ void refuse_file(std::filesystem::path const& path, std::string const& reason, s
 }
 
 void refuse_unreadable(std::filesystem::path const& path, int error) {
-  refuse_file(path, std::strerror(error), error == ENOENT ? "check the path in --data" : "check the permissions");
+  refuse_file(path, std::strerror(error), error == ENOENT ? "check the path" : "check the permissions");
 }
 
 // O_NONBLOCK: opening a pipe that nobody writes to would wait for ever. It means nothing for regular files.

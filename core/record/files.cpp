@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/durable.hpp"
 #include "base/error.hpp"
 #include "data/utf8.hpp"
 
@@ -21,30 +22,13 @@ namespace {
   throw RankFailure(Refusal{fmt::format("can't {} {}", what, escape_invalid_utf8(path)), std::strerror(error), remedy}.text());
 }
 
-class Descriptor {
+/// The file at `path`, open. @throws RankFailure when it can't be opened
+class OpenFile : public Descriptor {
  public:
-  Descriptor(std::string const& path, int flags, char const* what) : value_(::open(path.c_str(), flags | O_CLOEXEC, 0666)) {
-    if (value_ < 0) fail(what, path, errno, "check the path and its permissions");
+  OpenFile(std::string const& path, int flags, char const* what) : Descriptor(path, flags) {
+    if (*this < 0) fail(what, path, errno, "check the path and its permissions");
   }
-  ~Descriptor() { ::close(value_); }
-  Descriptor(Descriptor const&) = delete;
-  Descriptor& operator=(Descriptor const&) = delete;
-  operator int() const { return value_; }
-
- private:
-  int value_;
 };
-
-/// Writes everything, or returns the error.
-int write_all(int descriptor, std::string_view text) {
-  while (!text.empty()) {
-    ssize_t const written = ::write(descriptor, text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
-    text.remove_prefix(std::size_t(written));
-  }
-  return 0;
-}
 
 void lock(Descriptor const& file, std::string const& path) {
   while (::flock(file, LOCK_EX) != 0) {
@@ -64,7 +48,7 @@ bool ends_in_line(Descriptor const& file, off_t size) {
 }
 
 void append(std::string const& path, std::string_view header, std::string_view line) {
-  Descriptor const file(path, O_RDWR | O_APPEND | O_CREAT, "append to");
+  OpenFile const file(path, O_RDWR | O_APPEND | O_CREAT, "append to");
   lock(file, path);  // until the descriptor is closed, or its process dies
   off_t const before = size_of(file, path);
   std::string text;
@@ -73,7 +57,7 @@ void append(std::string const& path, std::string_view header, std::string_view l
   text += line;
   text += '\n';
   int error = write_all(file, text);
-  if (error == 0 && ::fsync(file) != 0 && errno != EINVAL) error = errno;  // EINVAL: a pipe or device that can't be synchronised
+  if (error == 0) error = sync_file(file);
   if (error == 0) return;
   bool const taken_back = ::ftruncate(file, before) == 0;
   fail("append to", path, error,
@@ -90,9 +74,9 @@ void replace_file(std::string const& path, std::string_view text) {
   std::string const beside = fmt::format("{}.{}.part", path, ::getpid());
   int error = 0;
   {
-    Descriptor const file(beside, O_WRONLY | O_CREAT | O_TRUNC, "write");
+    OpenFile const file(beside, O_WRONLY | O_CREAT | O_TRUNC, "write");
     error = write_all(file, text);
-    if (error == 0 && ::fsync(file) != 0) error = errno;
+    if (error == 0) error = sync_file(file);
   }
   if (error == 0 && std::rename(beside.c_str(), path.c_str()) != 0) error = errno;
   if (error != 0) {
@@ -100,9 +84,8 @@ void replace_file(std::string const& path, std::string_view text) {
     fail("write", path, error, "the file is as it was before");
   }
   // The rename itself is durable once its folder is.
-  std::filesystem::path const parent = std::filesystem::path(path).parent_path();
-  Descriptor const folder(parent.empty() ? "." : parent.native(), O_RDONLY | O_DIRECTORY, "open the folder");
-  if (::fsync(folder) != 0 && errno != EINVAL) fail("write", path, errno, "check the file system");
+  error = sync_folder(std::filesystem::path(path).parent_path().native());
+  if (error != 0) fail("write", path, error, "check the file system");
 }
 
 void require_appendable(std::string const& path, std::string_view option) {

@@ -1,42 +1,16 @@
 // Damaged files: each is refused with BadRequest or read to its end, never a crash, a hang or memory beyond the file's size.
 
 #include <functional>
-#include <random>
 
 #include "data/formats.hpp"
 #include "files.hpp"
+#include "mutate.hpp"
 
 namespace shardmark {
 namespace {
 
 constexpr int mutations = 300;
-
-/// Bytes flipped, overwritten with extremes, cut off, doubled or inserted: one to four times.
-std::string mutate(std::string bytes, std::mt19937& random) {
-  auto const below = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random); };
-  for (std::size_t times = 1 + below(4); times > 0 && !bytes.empty(); --times) {
-    // Half of the damage goes to the header, where it matters most.
-    std::size_t const at = below(2) == 0 ? below(std::min<std::size_t>(bytes.size(), 16)) : below(bytes.size());
-    switch (below(5)) {
-      case 0:
-        bytes[at] = char(bytes[at] ^ char(1u << below(8)));
-        break;
-      case 1:
-        bytes[at] = char(below(2) == 0 ? 0xff : 0x80);
-        break;
-      case 2:
-        bytes.resize(at);
-        break;
-      case 3:
-        bytes += bytes.substr(at);
-        break;
-      case 4:
-        bytes.insert(at, 1, char(below(256)));
-        break;
-    }
-  }
-  return bytes;
-}
+constexpr std::size_t header = 16;  // bytes
 
 class FormatsFuzz : public test::DataFiles {
  protected:
@@ -65,15 +39,15 @@ class FormatsFuzz : public test::DataFiles {
 };
 
 TEST_F(FormatsFuzz, case_120_DamagedTokenFiles) {
-  std::vector<std::uint32_t> header(256, 0);
-  header[0] = 20240520;
-  header[1] = 1;
-  header[2] = 40;
-  std::string const valid = test::little_endian(header) + test::little_endian(std::vector<std::uint16_t>(40, 77));
+  std::vector<std::uint32_t> words(256, 0);
+  words[0] = 20240520;
+  words[1] = 1;
+  words[2] = 40;
+  std::string const valid = test::little_endian(words) + test::little_endian(std::vector<std::uint16_t>(40, 77));
   std::mt19937 random(1);
   int accepted = 0;
   for (int i = 0; i < mutations; ++i) {
-    std::string const path = write("ids", mutate(valid, random)).native();
+    std::string const path = write("ids", test::mutate(valid, random, header)).native();
     accepted += outcomes([&] { return open_tokens(path, 7, 50257, 0, DataPart::training); });
   }
   expect_both(accepted);
@@ -86,8 +60,8 @@ TEST_F(FormatsFuzz, case_122_DamagedIdxFiles) {
   int accepted = 0;
   for (int i = 0; i < mutations; ++i) {
     bool const both = i % 3 == 0;
-    std::string const first = write("images", both || i % 3 == 1 ? mutate(images, random) : images).native();
-    std::string const second = write("labels", both || i % 3 == 2 ? mutate(labels, random) : labels).native();
+    std::string const first = write("images", both || i % 3 == 1 ? test::mutate(images, random, header) : images).native();
+    std::string const second = write("labels", both || i % 3 == 2 ? test::mutate(labels, random, header) : labels).native();
     accepted += outcomes([&] { return open_idx(first, second, 0, DataPart::training); });
   }
   expect_both(accepted);
@@ -99,7 +73,7 @@ TEST_F(FormatsFuzz, DamagedCifar10Files) {
   std::mt19937 random(3);
   int accepted = 0;
   for (int i = 0; i < mutations; ++i) {
-    write("data_batch_2.bin", mutate(valid, random));
+    write("data_batch_2.bin", test::mutate(valid, random, header));
     accepted += outcomes([&] { return open_cifar10(folder_.native(), DataPart::training); });
   }
   expect_both(accepted);
