@@ -24,7 +24,8 @@ void print_run(RankContext const& context, BenchRun const& run, record::Record c
   auto const& step = r.step_seconds;
   fmt::print("{}\n", describe_run(o, o.program + " bench", run.job.model->spec, run.job.replicas));
   fmt::print("{}   comm {}   backend {} ({})   seed {}   {} warm-up + {} timed steps\n\n", count_of(context.world.size(), "rank"),
-             context.world.name(), name(o.backend), record.software.isa_used, o.seed, o.warmup, run.measured.step_seconds.size());
+             context.world.name(), name(o.backend), record.software.isa_used, o.seed, run.launch.warmup, run.measured.step_seconds.size());
+  if (run.launch.before > 0) fmt::print("  resumed from update {} of {}\n", run.launch.before, o.resume);
   print_row(fmt::format("{}s/s", term_name(o)), fmt::format("{:.1f}", r.tokens_per_second.value_or(0)),
             fmt::format("{:.1f} a rank", r.tps.value_or(0)));
   std::string interval = step.ci95 ? fmt::format("95 % of the median in [{:.2f}, {:.2f}]", step.ci95->low * 1e3, step.ci95->high * 1e3)
@@ -45,11 +46,17 @@ void print_run(RankContext const& context, BenchRun const& run, record::Record c
   print_row("ledger peak, MiB", fmt::format("{:.2f}", to_mib(m.ledger_peak)),
             fmt::format("planned {:.2f}, ratio {:.4f}, rank {}", to_mib(m.predicted.value_or(0)), m.ratio.value_or(0), m.rank));
   print_row("allocations in steps", fmt::format("{}", m.allocations_after_warmup.value_or(-1)), "by our code, after warm-up");
+  if (run.checkpoints.saved > 0)
+    print_row(
+        "checkpoints", fmt::format("{}", run.checkpoints.saved),
+        fmt::format("{:.2f} s beside the steps, {:.2f} MiB each, in {}", run.checkpoints.seconds, to_mib(run.checkpoints.bytes), o.save));
   print_row("loss", fmt::format("{:.4f}", r.loss.last.value_or(0)), fmt::format("first {:.4f}, {}", r.loss.first.value_or(0), r.loss.unit));
   if (run.evaluated)
     print_row("held out", fmt::format("{:.4f}", run.evaluated->loss),
               fmt::format("accuracy {:.2f} % of {} {}s", run.evaluated->accuracy * 100, run.evaluated->counted, term_name(o)));
-  if (run.measured.stopped) fmt::print("  stopped by a signal after {} of {} timed steps\n", run.measured.step_seconds.size(), o.steps);
+  if (run.measured.stopped)
+    fmt::print("  stopped by {} after {} of {} timed steps\n", run.unsaved.empty() ? "a signal" : "a checkpoint that couldn't be written",
+               run.measured.step_seconds.size(), run.launch.timed);
   if (!run.replicas_equal) fmt::print("  replicas' weights DIFFER after the last step\n");
   for (auto const& reason : record.unofficial) fmt::print("  unofficial: {} {}\n", record::code(reason.reason), reason.detail);
 }
@@ -78,12 +85,14 @@ Exit run_bench(RankContext const& context) {
   if (context.prints()) {
     for (auto const& [path, option] : {std::pair{options.json, "--json"}, {options.csv, "--csv"}, {options.trace, "--trace"}})
       if (!path.empty() && path != "-") record::require_appendable(path, option);
+    require_save_folder(options);
     folder = &begin_run(options.out, record::run_name(options.program));
     folder->write(
         start_record(context, build_job(options, context.strategy, context.world.size(), options.dtype, JobPurpose::training, data)));
   }
+  auto checkpoints = context.prints() ? make_save_folder(options) : std::nullopt;
   Proofs const proofs = prove_timed_configuration(context, data);
-  BenchRun const run = time_run(context, data);
+  BenchRun const run = time_run(context, data, std::move(checkpoints));
   record::Record const record = make_record(context, run, proofs);
   if (context.prints()) {
     // What was measured is printed even if no file takes it.
@@ -100,6 +109,7 @@ Exit run_bench(RankContext const& context) {
       fmt::print("  record: {}\n", folder->file("record.json"));
       print_last_line(context, record, run);
     }
+    if (!run.unsaved.empty()) throw RankFailure(run.unsaved);
     if (unwritten) std::rethrow_exception(unwritten);
   }
   return record.verdict == record::Verdict::failed ? Exit::verification_failed : Exit::good;

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "app/build_job.hpp"
+#include "app/checkpoints.hpp"
 #include "app/main.hpp"
 #include "app/measure.hpp"
 #include "app/predict.hpp"
@@ -28,6 +29,7 @@ struct Evaluated {
 /// Everything one timed run came to; the same on every rank but for what says "mine".
 struct BenchRun {
   Job job;
+  Launch launch;
   DryRun plan;  // mine
   Prediction formula;
   Probe probe;                // mine
@@ -38,11 +40,14 @@ struct BenchRun {
   std::array<std::int64_t, books> peak_by_book{};
   bool replicas_equal = true;
   std::optional<Evaluated> evaluated;
+  SaveCost checkpoints;
+  std::string unsaved;                          // why a checkpoint couldn't be written, on rank 0; it ended the run
   std::optional<record::PhasesSeconds> phases;  // of a few updates traced after the timed ones
   bool nonfinite() const;
 };
-/// Times `options` on the world. Collective. `progress` prints on rank 0.
-BenchRun time_run(RankContext const& context, std::shared_ptr<Dataset const> const& data);
+/// Times `options` on the world. Collective. `folder` takes checkpoints, on rank 0.
+BenchRun time_run(RankContext const& context, std::shared_ptr<Dataset const> const& data,
+                  std::optional<CheckpointFolder> folder = std::nullopt);
 
 /// The record of a run; complete on rank 0, where `folder` files are named. Collective.
 record::Record make_record(RankContext const& context, BenchRun const& run, Proofs const& proofs);

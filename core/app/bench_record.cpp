@@ -160,6 +160,7 @@ record::Result describe_result(RankContext const& context, BenchRun const& run, 
                                 : Measured<record::PhasesSeconds>::missing("the run was stopped before its traced updates");
   r.comm = describe_comm(context, run);
   r.bubble_fraction = {run.formula.bubble_fraction, run.formula.bubble_fraction};
+  if (run.checkpoints.saved > 0) r.checkpoints = record::Checkpoints{run.checkpoints.saved, run.checkpoints.bytes, run.checkpoints.seconds};
   r.memory_bytes = describe_memory(run, exchange);
   r.loss.unit = o.model == ModelKind::gpt ? "nat/token" : "nat/sample";
   r.loss.first = m.first_loss;
@@ -249,6 +250,8 @@ record::Record make_record(RankContext const& context, BenchRun const& run, Proo
   r.system.ranks_per_core = find_shared_cores(context, exchange);
   r.method.lag1_autocorrelation = lag1_autocorrelation(run.measured.step_seconds).value_or(std::nan(""));
   r.method.halves_ratio = halves_ratio(run.measured.step_seconds).value_or(std::nan(""));
+  r.method.warmup_steps = run.launch.warmup;
+  if (run.launch.before > 0) r.run.resumed_from_update = run.launch.before;
   r.method.timed_steps = std::int64_t(run.measured.step_seconds.size());
   r.verdict = proofs.verdict;
   r.verification = proofs.verification;
@@ -260,8 +263,9 @@ record::Record make_record(RankContext const& context, BenchRun const& run, Proo
     }();
   if (!run.replicas_equal) r.verdict = record::Verdict::failed;
   r.run.ended = record::utc_now();
-  r.run.state = run.measured.stopped ? record::State::cancelled : record::State::completed;
+  r.run.state = !run.unsaved.empty() ? record::State::failed : run.measured.stopped ? record::State::cancelled : record::State::completed;
   r.run.exit_code = r.verdict == record::Verdict::failed ? int(Exit::verification_failed) : 0;
+  if (!run.unsaved.empty()) r.run.exit_code = int(Exit::rank_failed);
   r.unofficial = record::reasons_against(r);
   if (!proofs.in_situ_fits) r.unofficial.push_back({record::Reason::in_situ_does_not_fit, "the timed configuration itself was not proven"});
   return r;

@@ -168,7 +168,7 @@ int run_shardmark(std::vector<std::unique_ptr<Strategy>> const& strategies, int 
     usage.program = "shardmark compare";
     usage.summary = "Runs all strategies at the same model, global batch and seed in one job and prints one table.";
     usage.commands = Usage::Commands::no;
-    usage.left_out = {"ranks", "json", "csv", "dry-run", "inject", "trace"};
+    usage.left_out = {"ranks", "json", "csv", "dry-run", "inject", "trace", "save", "save-every", "resume"};
     usage.bench_steps = default_steps;
     usage.bench_warmup = default_warmup;
     int const skipped = command == "compare" ? 1 : 0;

@@ -69,10 +69,27 @@ double timed_update(Program& program) {
   return seconds_between(begin, now_ns());
 }
 
+/// What pauses took of the loop.
+struct Paused {
+  double seconds = 0;
+  AllocationCounts made;
+
+  /// Between two updates. @returns whether to go on
+  Proceed look(BetweenUpdates& between, std::int64_t done) {
+    between.beat(done);
+    if (!between.wants_pause(done)) return Proceed::on;
+    AllocationCounts const before = allocations();
+    std::int64_t const begin = now_ns();
+    Proceed const proceed = between.pause();
+    seconds += seconds_between(begin, now_ns());
+    made = made + (allocations() - before);
+    return proceed;
+  }
+};
+
 }  // namespace
 
-Measurement measure(Rig& rig, Communicator& world, std::int64_t warmup, std::int64_t steps, void (*beat)(void*, std::int64_t),
-                    void* argument) {
+Measurement measure(Rig& rig, Communicator& world, std::int64_t warmup, std::int64_t steps, BetweenUpdates& between) {
   Program& program = rig.program();
   HostExchange exchange(world);
   // Room ahead for what a run plausibly takes; one that goes on for longer grows now and then.
@@ -81,21 +98,24 @@ Measurement measure(Rig& rig, Communicator& world, std::int64_t warmup, std::int
   PssPeak pss;
   std::vector<double> mine;
   mine.reserve(std::size_t(std::min(steps, most_reserved)));
-  for (std::int64_t s = 0; s < warmup && !program.last().stop; ++s) {
+  Proceed proceed = Proceed::on;
+  auto const goes_on = [&] { return proceed == Proceed::on && !program.last().stop; };
+  Paused in_warmup, paused;
+  for (std::int64_t s = 0; s < warmup && goes_on(); ++s) {
     timed_update(program);
-    beat(argument, s + 1);
+    proceed = in_warmup.look(between, s + 1);
   }
   std::size_t const before = program.history().size();
   double const waited = program.waiting_seconds(), blocked = rig.data_blocked_seconds();
   exchange.sync();
   AllocationCounts const counts = allocations();
   std::int64_t const begin = now_ns();
-  for (std::int64_t s = 0; s < steps && !program.last().stop; ++s) {
+  for (std::int64_t s = 0; s < steps && goes_on(); ++s) {
     mine.push_back(timed_update(program));
-    beat(argument, warmup + s + 1);
+    proceed = paused.look(between, warmup + s + 1);
   }
-  double const loop = seconds_between(begin, now_ns());
-  AllocationCounts const made = allocations() - counts;
+  double const loop = seconds_between(begin, now_ns()) - paused.seconds;
+  AllocationCounts const made = allocations() - counts - paused.made;
   pss.look();
 
   double const n = double(std::max<std::size_t>(1, mine.size()));
@@ -109,7 +129,7 @@ Measurement measure(Rig& rig, Communicator& world, std::int64_t warmup, std::int
   out.waiting_seconds = exchange.max((program.waiting_seconds() - waited) / n);
   out.data_seconds = exchange.max((rig.data_blocked_seconds() - blocked) / n);
   out.allocations = std::int64_t(exchange.max(double(made.ours)));
-  out.stopped = program.last().stop;
+  out.stopped = !goes_on();
   auto const& history = program.history();
   if (!history.empty()) out.first_loss = history.front().loss;
   out.windows.assign(history.begin() + std::ptrdiff_t(before), history.end());

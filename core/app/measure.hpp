@@ -11,8 +11,23 @@
 
 namespace shardmark {
 
+/// Whether a loop goes on.
+enum class Proceed : std::uint8_t { on, no_further };
+
+/// What happens between the updates of a timed loop.
+class BetweenUpdates {
+ public:
+  virtual ~BetweenUpdates() = default;
+  /// After every update, with its 1-based number in this launch: progress and heartbeat. Part of the loop's time.
+  virtual void beat(std::int64_t done) = 0;
+  /// Whether something else is to be done now, which pause() does. The same on every rank.
+  virtual bool wants_pause(std::int64_t done) = 0;
+  /// Collective. Its time and allocations aren't the loop's.
+  virtual Proceed pause() = 0;
+};
+
 struct Measurement {
-  double loop_seconds = 0;                   // largest over ranks
+  double loop_seconds = 0;                   // largest over ranks, pauses left out
   std::vector<double> step_seconds;          // largest over ranks, of each timed update
   std::vector<std::vector<double>> by_rank;  // [rank][update]
   std::vector<WindowResult> windows;         // of the timed updates
@@ -20,14 +35,13 @@ struct Measurement {
   double waiting_seconds = 0;                // in waits for communication, per update, largest over ranks
   double data_seconds = 0;                   // blocked on data, per update, largest over ranks
   std::int64_t allocations = 0;              // ours, in the timed loop, largest over ranks
-  bool stopped = false;                      // a signal asked for an early end
+  bool stopped = false;                      // a signal asked for an early end, or a pause did
   std::int64_t counted = 0;                  // loss terms (tokens or samples) processed in the timed loop
   Measured<std::int64_t> pss_peak;
 };
 
-/// Collective. `beat` is called after every update with its 1-based number, for progress and heartbeat.
-Measurement measure(Rig& rig, Communicator& world, std::int64_t warmup, std::int64_t steps, void (*beat)(void*, std::int64_t),
-                    void* argument);
+/// Collective.
+Measurement measure(Rig& rig, Communicator& world, std::int64_t warmup, std::int64_t steps, BetweenUpdates& between);
 
 /// Small collectives on doubles outside of the timed loop, on memory of their own.
 class HostExchange {

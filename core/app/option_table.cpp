@@ -216,6 +216,13 @@ std::vector<OptionEntry> make_table() {
   add("bucket-mb", "N", real(&Options::bucket_mib, {0x1p-20, 1 << 20}), "MiB of gradients that are reduced together [25]");
   add("overlap", "", flag(&Options::overlap), "reduce gradients after the backward pass, not during it [off]");
 
+  group = "Checkpoints";
+  add("save", "DIR", words(&Options::save), "keep a checkpoint in a new folder: at the end, and as --save-every says [off]", bench_alone);
+  add("save-every", "N", when([](Options const& options) { return options.save_every > 0; }, whole(&Options::save_every, 1, limits::steps)),
+      "a checkpoint every N updates, warm-up included; the newest is kept [at the end]", bench_alone);
+  add("resume", "DIR", words(&Options::resume), "go on from a checkpoint to the same end, warmup + steps; on any number of ranks [off]",
+      bench_alone);
+
   group = "Safety";
   add("timeout", "SECONDS", real(&Options::timeout_seconds, {0, 1e9, excluded}), "a rank that is silent for longer ends the job [300]");
   add("inject", "FAULT", injected_fault(),
@@ -266,9 +273,6 @@ bool is_of_later_version(std::string_view name) {
                                                "sequence-parallel",
                                                "batch-norm",
                                                "backward-order",
-                                               "save",
-                                               "save-every",
-                                               "resume",
                                                "link",
                                                "expect",
                                                "memory-timeline",

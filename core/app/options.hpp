@@ -69,6 +69,9 @@ struct Options {
   double bucket_mib = 25;
   bool overlap = true;  // --no-overlap
 
+  std::string save, resume;     // folders of checkpoints; empty: none
+  std::int64_t save_every = 0;  // updates; 0: at the end alone
+
   double timeout_seconds = 300;
   std::optional<Fault> inject;
   bool verify_in_bench = true;  // --no-verify

@@ -11,10 +11,26 @@ namespace {
 
 constexpr std::size_t spans_of_trace = 1 << 16;
 
-/// Heartbeat and progress after every update; what measure() calls.
-struct Beat {
-  StatusBoard& board;
-  Progress progress;
+/// Heartbeat and progress after every update, and checkpoints.
+class Between final : public BetweenUpdates {
+ public:
+  Between(RankContext const& context, Saver& saver, Launch const& launch)
+      : board_(context.board),
+        saver_(saver),
+        before_(launch.before),
+        progress_(context.prints(), context.options.program, launch.warmup + launch.timed) {}
+  void beat(std::int64_t done) override {
+    board_.beat();
+    progress_.step(done);
+  }
+  bool wants_pause(std::int64_t done) override { return saver_.due(before_ + done); }
+  Proceed pause() override { return saver_.save(); }
+
+ private:
+  StatusBoard& board_;
+  Saver& saver_;
+  std::int64_t before_;
+  Progress progress_;
 };
 
 /// Every held-out sample once over all ranks.
@@ -41,8 +57,9 @@ bool replicas_equal(Rig& rig) {
   return std::all_of(all.begin(), all.end(), [&](auto const& of_rank) { return of_rank == all.front(); });
 }
 
-/// Weights are broadcast from rank 0, and every replica has the same bits (case 71).
-void start_equal(Rig& rig) {
+/// Weights are the checkpoint's or broadcast from rank 0, and every replica has the same bits (case 71).
+void start_equal(Rig& rig, std::optional<Checkpoint> const& resumed) {
+  if (resumed) resumed->load(rig.program());
   rig.program().broadcast_weights();
   if (!replicas_equal(rig)) throw RankFailure("the replicas' weights differ after the broadcast; the communicator is broken");
 }
@@ -53,10 +70,12 @@ bool BenchRun::nonfinite() const {
   return std::any_of(measured.windows.begin(), measured.windows.end(), [](WindowResult const& w) { return w.skipped; });
 }
 
-BenchRun time_run(RankContext const& context, std::shared_ptr<Dataset const> const& data) {
+BenchRun time_run(RankContext const& context, std::shared_ptr<Dataset const> const& data, std::optional<CheckpointFolder> folder) {
   Options const& options = context.options;
   BenchRun out;
   out.job = build_job(options, context.strategy, context.world.size(), options.dtype, JobPurpose::training, data);
+  auto const resumed = resumed_checkpoint(options);
+  out.launch = launch_of(options, resumed ? resumed->state().updates : 0);
   auto const blocks = out.job.model->shapes();
   out.formula = context.strategy.predict(options, blocks, context.world.size());
   out.plan = dry_run(out.job, context.world.rank());
@@ -69,21 +88,23 @@ BenchRun time_run(RankContext const& context, std::shared_ptr<Dataset const> con
   if (options.inject) hooks.push_back(&inject.emplace(*options.inject, context.world.rank()));
   // Peers read and write each other's tensors in place where the transport allows it.
   std::optional<Region> slab = context.world.symmetric(out.plan.slab_bytes);
-  Rig rig(out.job, {.ops = *ops, .world = context.world, .hooks = hooks, .slab = slab});
+  Rig rig(out.job, {.ops = *ops, .world = context.world, .hooks = hooks, .updates_before = out.launch.before, .slab = slab});
   HostExchange exchange(context.world);
   out.probe = run_probe(out.job, *ops, rig.mesh().over(axes(Axis::data)));
   StepPrediction const mine = predict_step(out.job, out.plan, out.probe);
   out.prediction = {exchange.max(mine.compute_seconds), exchange.max(mine.exposed_seconds), exchange.max(mine.bubble_fraction)};
-  start_equal(rig);
+  start_equal(rig, resumed);
 
-  Beat beat{context.board, Progress(context.prints(), options.program, options.warmup + options.steps)};
-  auto const after_update = [](void* b, std::int64_t done) {
-    static_cast<Beat*>(b)->board.beat();
-    static_cast<Beat*>(b)->progress.step(done);
-  };
-  out.measured = measure(rig, context.world, options.warmup, options.steps, after_update, &beat);
+  Saver saver(context, rig, exchange, std::move(folder), out.launch.before);
+  {
+    Between between(context, saver, out.launch);
+    out.measured = measure(rig, context.world, out.launch.warmup, out.launch.timed, between);
+  }
+  if (saver.failure().empty()) saver.save();
   std::int64_t const updates = std::max<std::int64_t>(1, std::int64_t(rig.program().history().size()));
   out.reductions_per_update = rig.program().reductions_posted() / updates;
+  out.checkpoints = saver.cost();
+  out.unsaved = saver.failure();
   out.peak_mine = rig.ledger().peak_total();
   for (std::size_t b = 0; b < books; ++b) out.peak_by_book[b] = rig.ledger().peak(Book(b));
   out.replicas_equal = replicas_equal(rig);

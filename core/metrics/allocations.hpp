@@ -10,6 +10,7 @@ namespace shardmark {
 struct AllocationCounts {
   std::uint64_t ours = 0;
   std::uint64_t in_libraries = 0;  // made inside a LibraryScope
+  friend AllocationCounts operator+(AllocationCounts a, AllocationCounts b) { return {a.ours + b.ours, a.in_libraries + b.in_libraries}; }
   friend AllocationCounts operator-(AllocationCounts a, AllocationCounts b) { return {a.ours - b.ours, a.in_libraries - b.in_libraries}; }
 };
 

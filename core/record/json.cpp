@@ -20,6 +20,7 @@ void write_run(Fields& f, Run const& run) {
   f.put("exit_code", run.exit_code);
   f.put("argv", run.argv);
   f.put("launcher", run.launcher);
+  f.put("resumed_from_update", run.resumed_from_update);
   f.put("launch_index", run.launch_index);
   f.put("launches_planned", run.launches_planned);
   f.put("round", run.round);

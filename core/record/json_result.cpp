@@ -164,6 +164,11 @@ void write_result(Fields& f, Result const& result) {
     g.put("predicted", bubble.predicted);
   });
   f.put("staleness_steps", result.staleness_steps);
+  f.object("checkpoints", result.checkpoints, [](Fields& g, Checkpoints const& checkpoints) {
+    g.put("saved", checkpoints.saved);
+    g.put("bytes", checkpoints.bytes);
+    g.put("seconds", checkpoints.seconds);
+  });
   f.object("memory_bytes", result.memory_bytes, write_memory);
   f.object("loss", result.loss, write_loss);
   f.put("grad_norm_last", result.grad_norm_last);

@@ -32,6 +32,7 @@ struct Run {
   std::optional<int> exit_code;
   std::vector<std::string> argv;
   Measured<std::string> launcher;
+  std::optional<std::int64_t> resumed_from_update;  // of an earlier launch, whose updates count in nothing else here
   std::optional<int> launch_index, launches_planned, round;
   std::optional<Slurm> slurm;
 };
@@ -167,6 +168,12 @@ struct Memory {
   Measured<std::int64_t> allocations_after_warmup;
 };
 
+/// Time beside the timed loop.
+struct Checkpoints {
+  std::int64_t saved = 0, bytes = 0;  // bytes of one
+  double seconds = 0;                 // of all
+};
+
 struct Loss {
   std::string unit = "nat/token";
   Measured<double> first, last;
@@ -189,6 +196,7 @@ struct Result {
   std::vector<Comm> comm;
   Bubble bubble_fraction;
   std::int64_t staleness_steps = 0;
+  std::optional<Checkpoints> checkpoints;  // null: none were saved
   Memory memory_bytes;
   Loss loss;
   Measured<double> grad_norm_last;

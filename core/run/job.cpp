@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "backend/decorators/meta.hpp"
+#include "base/mutant.hpp"
 #include "comm/decorators/recording.hpp"
 
 namespace shardmark {
@@ -125,11 +126,14 @@ Rig::Rig(Job const& job, RigParts parts)
   std::size_t const bytes = dry_run(job_, parts.world.rank()).slab_bytes;
   expect(!parts.slab || parts.slab->bytes >= bytes, "the memory given is smaller than the dry run's");
   arena_ = std::make_unique<Arena>(parts.slab ? *parts.slab : parts.ops.reserve(bytes, Place::host), ledger_);
-  loader_ = std::make_unique<Loader>(*job_.data, sampler_, job_.cut(mesh_->coordinate(Axis::data)), job_.prefetch);
+  std::int64_t first = parts.updates_before;
+  if (mutant("resume_with_first_shuffle")) first %= sampler_.updates_per_epoch();
+  loader_ = std::make_unique<Loader>(*job_.data, sampler_, job_.cut(mesh_->coordinate(Axis::data)), job_.prefetch, first);
   source_ = std::make_unique<FromLoader>(*loader_);
   ProgramParts program = program_parts(job_, parts.ops, *arena_, *mesh_, *source_);
   program.observer = parts.observer;
   program.hooks = std::move(parts.hooks);
+  program.updates_before = parts.updates_before;
   program_ = std::make_unique<Program>(std::move(program));
 }
 

@@ -69,6 +69,7 @@ struct RigParts {
   Communicator& world;
   Observer* observer = nullptr;
   std::vector<Hook*> hooks = {};
+  std::int64_t updates_before = 0;  // of the run that this one goes on from
   std::optional<Region> slab = {};  // of at least dry_run().slab_bytes, for instance memory that peers can address; absent: the backend's
 };
 

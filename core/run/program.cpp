@@ -111,6 +111,16 @@ Program::Program(ProgramParts parts)
   norm_squared_ = arena.make(DType::f64, {1}, Book::workspace, *compute_);
   for (Tensor const* t : {&tallies_, &spare_tally_, &totals_, &scalars_, &norms_}) parts_.ops.run(*compute_, Fill{t->view, 0});
   if (parts_.values == Values::real) initialise(parts_.model, store_, parts_.ops, *compute_);
+  if (parts_.updates_before > 0) begin_behind(parts_.updates_before);
+}
+
+/// Micro-batches, versions, windows and the count in Adam's bias correction go on from `updates`; all of them follow from it.
+void Program::begin_behind(std::int64_t updates) {
+  window_ = version_base_ = updates;
+  micro_base_ = loaded_ = updates * parts_.schedule.micros_per_update();
+  for (UnitId unit : store_.held()) store_.relabel(unit, Version{std::int32_t(updates)});
+  std::int64_t const count = std::int64_t(Scalar::update);
+  if (!mutant("resume_without_update_count")) parts_.ops.run(*compute_, Fill{slice(scalars_.view, 0, count, count + 1), double(updates)});
 }
 
 Program::~Program() = default;

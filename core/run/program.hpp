@@ -49,6 +49,7 @@ struct ProgramParts {
   Values values = Values::real;
   Observer* observer = nullptr;
   std::vector<Hook*> hooks = {};
+  std::int64_t updates_before = 0;  // made by earlier runs that this one goes on from; `batches` begin behind them
 };
 
 /// What one window (update) came to; the same on every rank.
@@ -84,6 +85,8 @@ class Program {
   void ask_to_stop() { stop_asked_ = true; }
 
   WindowResult const& last() const { return last_; }
+  /// Decided since the run began, those of earlier programs that this one goes on from included.
+  std::int64_t updates() const { return window_; }
   /// Results of all windows since construction or clear_history().
   std::vector<WindowResult> const& history() const { return history_; }
   void clear_history() { history_.clear(); }
@@ -105,6 +108,7 @@ class Program {
     int blocks_left = 0;
   };
   void run(Section section, std::int64_t repetition);
+  void begin_behind(std::int64_t updates);
   int leaf_of(MicroId micro) const;
   void act(Action const& action, std::int64_t repetition);
   void forward(Action const& action);
