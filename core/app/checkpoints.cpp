@@ -58,9 +58,9 @@ void require_checkpoints(Options const& options, Job const& job) {
   auto const refuse = [&](std::string const& reason, std::string const& remedy) {
     fail_input({fmt::format("can't resume from {}", checkpoint->text()), reason, remedy});
   };
-  checkpoint->require_intact(*job.model, job.optimizer);
   if (auto const other = difference(checkpoint->state().fingerprint, fingerprint_of(options, job)))
     refuse(*other, "give the options that it was saved with, or start without --resume");
+  checkpoint->require_intact(*job.model, job.optimizer);
   std::int64_t const updates = checkpoint->state().updates, all = options.warmup + options.steps;
   if (updates >= all)
     refuse(fmt::format("it has made {} updates, and the run ends after warmup + steps = {}", updates, all), "raise --steps");
@@ -99,12 +99,12 @@ bool Saver::due(std::int64_t updates) const {
 }
 
 Proceed Saver::save() {
-  if (context_.options.save.empty()) return Proceed::on;
+  if (context_.options.save.empty() || proceed_ == Proceed::no_further) return proceed_;
   std::int64_t const begin = now_ns();
   Program& program = rig_.program();
   program.drain();
   std::int64_t const updates = program.updates();
-  if (updates == saved_updates_) return Proceed::on;
+  if (updates == saved_updates_) return proceed_;
   context_.board.set(updates, RankState::working, "checkpoint");
   if (folder_) try {
       CheckpointState const state{.updates = updates,
@@ -114,12 +114,12 @@ Proceed Saver::save() {
     } catch (Error const& error) {
       failure_ = error.what();
     }
-  bool const failed = exchange_.max(failure_.empty() ? 0 : 1) > 0;  // others wait here while rank 0 writes
+  if (exchange_.max(failure_.empty() ? 0 : 1) > 0) proceed_ = Proceed::no_further;  // others wait here while rank 0 writes
   cost_.seconds += seconds_between(begin, now_ns());
-  if (failed) return Proceed::no_further;
+  if (proceed_ == Proceed::no_further) return proceed_;
   saved_updates_ = updates;
   ++cost_.saved;
-  return Proceed::on;
+  return proceed_;
 }
 
 }  // namespace shardmark

@@ -45,7 +45,8 @@ class Saver {
   Saver(RankContext const& context, Rig& rig, HostExchange& exchange, std::optional<CheckpointFolder> folder, std::int64_t before);
   /// Whether a checkpoint is due once the run has made `updates`.
   bool due(std::int64_t updates) const;
-  /// Saves what the program is at, unless that is saved already. Collective. @returns whether the run can go on
+  /// Saves what the program is at, unless that is saved already or an earlier checkpoint couldn't be. Collective. @returns whether the
+  /// run can go on
   Proceed save();
   SaveCost const& cost() const { return cost_; }
   /// Why a checkpoint couldn't be written, on rank 0; empty: all were.
@@ -58,6 +59,7 @@ class Saver {
   std::optional<CheckpointFolder> folder_;
   std::int64_t saved_updates_;
   SaveCost cost_;
+  Proceed proceed_ = Proceed::on;  // the same on every rank
   std::string failure_;
 };
 

@@ -18,7 +18,7 @@ namespace {
 class Reader {
  public:
   Reader(Dataset const& data, Sampler const& sampler, Cut cut, std::int64_t first_batch)
-      : data_(data), sampler_(sampler), cut_(cut), batch_(first_batch), buffer_(std::size_t(sampler.global_batch())) {
+      : data_(data), sampler_(sampler), cut_(cut), first_(first_batch), batch_(first_batch), buffer_(std::size_t(sampler.global_batch())) {
     expect(cut.replicas > 0 && cut.micros > 0, "an update is cut into at least one piece");
     expect(cut.replica >= 0 && cut.replica < cut.replicas, "a replica among the replicas");
     expect(cut.update == UpdateOf::batch || cut.replicas == 1, "an update of one micro-batch has one replica");
@@ -40,7 +40,8 @@ class Reader {
     Range piece = piece_of(part.size(), cut_.micros, micro_ % cut_.micros);
     if (mutant("drop_sample") && distributed() && piece.size() > 0) --piece.end;
     bool const own = cut_.update == UpdateOf::micro;
-    fill(out, data_, own ? batch_ * cut_.micros + micro_ : batch_,
+    std::int64_t const batch = batch_ - (mutant("resume_with_first_dropout_keys") ? first_ : 0);
+    fill(out, data_, own ? batch * cut_.micros + micro_ : batch,
          window_.subspan(std::size_t(part.begin + piece.begin), std::size_t(piece.size())));
     out.window_counted = own ? out.counted : window_counted_;
     if (++micro_ == micros_per_batch()) {
@@ -56,7 +57,7 @@ class Reader {
   Dataset const& data_;
   Sampler sampler_;
   Cut cut_;
-  std::int64_t batch_;
+  std::int64_t first_, batch_;
   int micro_ = 0;
   std::vector<std::int64_t> buffer_;
   std::span<std::int64_t const> window_;

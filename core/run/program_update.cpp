@@ -37,7 +37,8 @@ void Program::decide() {
   reduce_tally();
   take_norms();
   exchange_totals();
-  std::int64_t const next = window_;  // 0-based index of this update
+  std::int64_t const next =
+      window_ - (mutant("resume_with_first_learning_rate") ? parts_.updates_before : 0);  // 0-based index of this update
   parts_.ops.run(*compute_, Decide{norm_squared_.view, slice(totals_.view, 0, 0, 4), scalars_.view, parts_.optimizer.clip_norm,
                                    parts_.optimizer.rate.at(next)});
   store_.gradients().restart();

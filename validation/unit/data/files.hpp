@@ -14,7 +14,7 @@
 
 namespace shardmark::test {
 
-class DataFiles : public testing::Test {
+class DataFiles : public ::testing::Test {
  protected:
   void SetUp() override {
     std::string name = (std::filesystem::temp_directory_path() / "shardmark-data-XXXXXX").native();

@@ -284,11 +284,14 @@ INSTANTIATE_TEST_SUITE_P(
                       Refused{{"plan", "--inject", "nan"}, {"--inject", "nothing in plan"}},
                       Refused{{"verify", "--ranks-as-threads", "2", "--comm", "mpi"}, {"don't use MPI"}},
                       Refused{{"verify", "--ranks-as-threads", "2", "--inject", "nan:rank=2"}, {"rank 2 of 2"}},
+                      Refused{{"verify", "--save", "x"}, {"--save", "nothing in verify"}},
+                      Refused{{"bench", "--save-every", "2"}, {"--save-every", "without --save"}},
+                      Refused{{"bench", "--save", "x", "--save-every", "0"}, {"--save-every 0", "at least 1"}},
                       Refused{{"verify", "--mutant", "x"}, {"--mutant"}}));
 
 TEST(Refusals, OptionsOfLaterVersionsAreNamed) {
   for (char const* option :
-       {"--link", "--save", "--resume", "--recompute", "--pp", "--dp", "--tp", "--expect", "--mode", "--micro-batch-size"})
+       {"--link", "--recompute", "--pp", "--dp", "--tp", "--expect", "--mode", "--micro-batch-size"})
     EXPECT_THAT(refusal({"verify", option, "2"}), AllOf(StartsWith(option), HasSubstr("not in this version"))) << option;
 }
 
