@@ -126,7 +126,7 @@ Rig::Rig(Job const& job, RigParts parts)
   std::size_t const bytes = dry_run(job_, parts.world.rank()).slab_bytes;
   expect(!parts.slab || parts.slab->bytes >= bytes, "the memory given is smaller than the dry run's");
   arena_ = std::make_unique<Arena>(parts.slab ? *parts.slab : parts.ops.reserve(bytes, Place::host), ledger_);
-  std::int64_t first = parts.updates_before;
+  std::int64_t first = parts.updates_before / job_.updates_per_batch();
   if (mutant("resume_with_first_shuffle")) first %= sampler_.updates_per_epoch();
   loader_ = std::make_unique<Loader>(*job_.data, sampler_, job_.cut(mesh_->coordinate(Axis::data)), job_.prefetch, first);
   source_ = std::make_unique<FromLoader>(*loader_);

@@ -139,6 +139,7 @@ Result sample_result() {
       PhasesSeconds{.data = 0.0004, .forward = 0.361, .backward = 0.728, .comm_exposed = 0.0058, .optimizer = 0.031, .other = 0.0009};
   result.comm = {sample_comm()};
   result.bubble_fraction = {.value = 0.0, .predicted = 0.0};
+  result.checkpoints = Checkpoints{.saved = 2, .bytes = 253563904, .seconds = 1.25};
   result.memory_bytes = sample_memory();
   result.loss.first = 9.0127;
   result.loss.last = 7.331;
@@ -192,6 +193,7 @@ Record sample_record() {
       .exit_code = 0,
       .argv = {"ddp", "bench", "..."},
       .launcher = std::string("srun --mpi=pmix -N2 -n4 --cpu-bind=cores"),
+      .resumed_from_update = 500,
       .launch_index = 3,
       .launches_planned = 5,
       .round = std::nullopt,
