@@ -290,8 +290,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Refused{{"verify", "--mutant", "x"}, {"--mutant"}}));
 
 TEST(Refusals, OptionsOfLaterVersionsAreNamed) {
-  for (char const* option :
-       {"--link", "--recompute", "--pp", "--dp", "--tp", "--expect", "--mode", "--micro-batch-size"})
+  for (char const* option : {"--link", "--recompute", "--pp", "--dp", "--tp", "--expect", "--mode", "--micro-batch-size"})
     EXPECT_THAT(refusal({"verify", option, "2"}), AllOf(StartsWith(option), HasSubstr("not in this version"))) << option;
 }
 
