@@ -52,7 +52,7 @@ TEST_F(Resume, case_118_OtherOptimizersTypesAndModels) {
   options.dtype = DType::f64;
   expect_same(options, 2, 3);
   options.dtype = DType::bf16;  // masters in fp32, whose rounded copies are made again
-  expect_same(options, 2, 3);
+  expect_same(options, 2, 4);
   Options mlp = small_mlp(7);
   mlp.optimizer = OptimizerKind::adamw;
   mlp.warmup = 0;
