@@ -11,18 +11,11 @@
 #include <cmath>
 #include <iterator>
 
-#include "base/error.hpp"
+#include "schedule/picture.hpp"
 #include "schedule/simulate.hpp"
 
 namespace shardmark {
 namespace {
-
-/// Numbers each run of blocks that lie on one lane: the chunks that refine() made them from, or what looks the same.
-std::vector<int> runs_of(std::vector<int> const& lane_of_block) {
-  std::vector<int> run(lane_of_block.size());
-  for (std::size_t b = 1; b < run.size(); ++b) run[b] = run[b - 1] + (lane_of_block[b] == lane_of_block[b - 1] ? 0 : 1);
-  return run;
-}
 
 /// Blocks back to chunks; folds, ties and communication are left out.
 std::vector<Action> fold_section(std::vector<Action> const& refined, std::vector<int> const& run, bool marks_reduction) {
@@ -54,45 +47,13 @@ Schedule fold_blocks(Schedule const& schedule) {
   Schedule coarse = schedule;
   coarse.form = Form::coarse;
   std::vector<int> const run = runs_of(schedule.lane_of_chunk);
-  coarse.lane_of_chunk.clear();
-  for (std::size_t b = 0; b < run.size(); ++b) {
-    if (run[b] == int(coarse.lane_of_chunk.size())) coarse.lane_of_chunk.push_back(schedule.lane_of_chunk[b]);
-  }
+  coarse.lane_of_chunk = lanes_of_runs(schedule.lane_of_chunk);
   bool const marks = schedule.form == Form::lowered && schedule.reduced_over != 0 && schedule.sum.inside == Inside::micros;
   for (Lane& lane : coarse.lanes) {
     for (Section section : sections) lane[section] = fold_section(lane[section], run, marks);
     lane.postings.clear();
   }
   return coarse;
-}
-
-char letter(Do what) {
-  switch (what) {
-    case Do::forward:
-      return 'F';
-    case Do::backward:
-    case Do::backward_input:
-      return 'B';
-    case Do::backward_weight:
-      return 'W';
-    case Do::recompute:
-      return 'C';
-    case Do::reduce:
-      return 'R';
-    default:
-      return 'U';
-  }
-}
-
-/// Which of its lane's chunks a chunk is: "" when it is the only one, then a, b, c ...
-std::vector<std::string> chunk_suffixes(std::vector<int> const& lane_of_chunk) {
-  std::vector<std::string> suffixes;
-  for (std::size_t chunk = 0; chunk < lane_of_chunk.size(); ++chunk) {
-    auto const here = lane_of_chunk.begin() + std::ptrdiff_t(chunk);
-    bool const only = std::count(lane_of_chunk.begin(), lane_of_chunk.end(), *here) == 1;
-    suffixes.emplace_back(only ? "" : std::string(1, char('a' + std::count(lane_of_chunk.begin(), here, *here) % 26)));
-  }
-  return suffixes;
 }
 
 using Grid = std::vector<std::vector<std::string>>;
@@ -113,6 +74,22 @@ Grid draw(Schedule const& coarse, int windows) {
   return rows;
 }
 
+/// Lanes side by side, `shown` slots at a time.
+void print_panels(std::string& text, Grid const& rows, std::size_t slots, std::size_t shown, std::size_t cell) {
+  std::size_t const number = std::to_string(rows.size() - 1).size();
+  auto const out = std::back_inserter(text);
+  for (std::size_t first = 0; first < slots; first += shown) {
+    if (first > 0) fmt::format_to(out, "from slot {}:\n", first);
+    for (std::size_t lane = 0; lane < rows.size(); ++lane) {
+      fmt::format_to(out, "stage {:>{}} |", lane, number);
+      for (std::size_t slot = first; slot < std::min(first + shown, rows[lane].size()); ++slot) {
+        fmt::format_to(out, "{:>{}}", rows[lane][slot], cell);
+      }
+      text += '\n';
+    }
+  }
+}
+
 }  // namespace
 
 std::string render(Schedule const& schedule, int columns) {
@@ -124,21 +101,14 @@ std::string render(Schedule const& schedule, int columns) {
     slots = std::max(slots, row.size());
     for (auto const& label : row) cell = std::max(cell, label.size() + 1);
   }
-  std::size_t const number = std::to_string(rows.size() - 1).size();
-  std::size_t const margin = std::string_view("stage  |").size() + number;
+  std::size_t const margin = fmt::formatted_size("stage {} |", rows.size() - 1);
   std::size_t const room = columns > int(margin) ? (std::size_t(columns) - margin) / cell : 0;
-  std::size_t const shown = std::min(slots, std::max<std::size_t>(room, 1));
 
   std::string text;
-  auto const out = std::back_inserter(text);
-  for (std::size_t lane = 0; lane < rows.size(); ++lane) {
-    fmt::format_to(out, "stage {:>{}} |", lane, number);
-    for (std::size_t slot = 0; slot < std::min(shown, rows[lane].size()); ++slot) fmt::format_to(out, "{:>{}}", rows[lane][slot], cell);
-    text += '\n';
-  }
-  if (shown < slots) fmt::format_to(out, "(the first {} of {} slots)\n", shown, slots);
+  std::size_t const panels = (slots + std::max<std::size_t>(room, 1) - 1) / std::max<std::size_t>(room, 1);
+  print_panels(text, rows, slots, (slots + panels - 1) / panels, cell);  // of equal width
   if (folded) text += "(blocks joined to chunks; communication not shown)\n";
-  if (!schedule.synchronous()) fmt::format_to(out, "(prologue, {} repetitions of the body, epilogue)\n", windows);
+  if (!schedule.synchronous()) fmt::format_to(std::back_inserter(text), "(prologue, {} repetitions of the body, epilogue)\n", windows);
   return text;
 }
 
