@@ -31,40 +31,58 @@ Model linear_model(std::int64_t inputs) {
   return model;
 }
 
-/// Weights of every rank after one update from zero with rate 1. `rows[r]` are rank r's micro-batches' sizes.
-std::vector<std::vector<double>> one_update(std::vector<std::vector<FixedBatches::Sample>> const& samples,
-                                            std::vector<std::vector<std::int64_t>> const& rows, double clip) {
-  int const ranks = int(samples.size());
-  std::size_t const inputs = samples.front().front().input.size();
+/// Samples of each rank, and the sizes of its micro-batches, window after window.
+struct Work {
+  std::vector<std::vector<FixedBatches::Sample>> samples;
+  std::vector<std::vector<std::int64_t>> rows;
+  int micros = 1;  // of a window
+
+  int ranks() const { return int(samples.size()); }
+  std::size_t windows() const { return rows.front().size() / std::size_t(micros); }
+  /// Samples of each window over all ranks: the one denominator.
+  std::vector<std::int64_t> counted() const {
+    std::vector<std::int64_t> out(windows());
+    for (auto const& of_rank : rows)
+      for (std::size_t m = 0; m < of_rank.size(); ++m) out[m / std::size_t(micros)] += of_rank[m];
+    return out;
+  }
+};
+
+/// Gives every rank the window's global denominator, whatever its own rows.
+class GloballyCounted final : public BatchSource {
+ public:
+  GloballyCounted(FixedBatches source, std::vector<std::int64_t> counted) : source_(std::move(source)), counted_(std::move(counted)) {}
+  HostBatch const& next() override {
+    batch_ = source_.next();
+    batch_.window_counted = counted_.at(std::size_t(batch_.update) % counted_.size());
+    return batch_;
+  }
+
+ private:
+  FixedBatches source_;
+  std::vector<std::int64_t> counted_;
+  HostBatch batch_;
+};
+
+struct Trained {
+  std::vector<std::vector<std::vector<double>>> weights;  // [rank][window]
+  std::vector<double> rates;                              // of each window, on rank 0
+};
+
+/// Trains from zero, an update a window.
+Trained train_windows(Work const& work, OptimizerSettings const& optimizer) {
+  std::size_t const inputs = work.samples.front().front().input.size();
   Model const model = linear_model(std::int64_t(inputs));
-  Schedule schedule = plan_sequential("ddp", int(rows.front().size()));
+  Schedule schedule = plan_sequential("ddp", work.micros);
   schedule = bucket(refine(schedule, model.shapes(), {0, 1}), model.shapes(), {});
   schedule = lower(schedule, model.shapes(), axes(Axis::data), Overlap::on);
-  std::int64_t all = 0;
-  for (auto const& of_rank : rows)
-    for (std::int64_t r : of_rank) all += r;
-
-  /// One global denominator on every rank, whatever its own rows.
-  class Global final : public BatchSource {
-   public:
-    Global(FixedBatches source, std::int64_t total) : source_(std::move(source)), total_(total) {}
-    HostBatch const& next() override {
-      batch_ = source_.next();
-      batch_.window_counted = total_;
-      return batch_;
-    }
-
-   private:
-    FixedBatches source_;
-    std::int64_t total_;
-    HostBatch batch_;
-  };
-  std::vector<std::vector<double>> out(samples.size());
-  run_thread_ranks(ranks, [&](Communicator& world) {
+  Trained out;
+  out.weights.resize(work.samples.size());
+  run_thread_ranks(work.ranks(), [&](Communicator& world) {
     std::size_t const me = std::size_t(world.rank());
     auto ops = make_reference_backend();
-    Bench bench(*ops, world, {.data = ranks});
-    Global batches(FixedBatches(samples[me], rows[me], rows[me].size()), all);
+    Bench bench(*ops, world, {.data = work.ranks()});
+    GloballyCounted batches(FixedBatches(work.samples[me], work.rows[me], std::size_t(work.micros)), work.counted());
     Program program({.model = model,
                      .schedule = schedule,
                      .ops = *ops,
@@ -72,12 +90,43 @@ std::vector<std::vector<double>> one_update(std::vector<std::vector<FixedBatches
                      .mesh = bench.mesh,
                      .batches = batches,
                      .samples = {DType::f64, DType::f64, {std::int64_t(inputs)}, {1}, 0},
-                     .optimizer = {.clip_norm = clip, .rate = {.base = 1}}});
-    program.advance(1);
-    out[me] = weights_of(program, UnitId{0});
+                     .optimizer = optimizer});
+    for (std::size_t w = 0; w < work.windows(); ++w) {
+      program.advance(1);
+      out.weights[me].push_back(weights_of(program, UnitId{0}));
+    }
+    if (me == 0)
+      for (WindowResult const& w : program.history()) out.rates.push_back(w.rate);
     program.drain();
   });
   return out;
+}
+
+/// Weights of every rank after one update from zero with rate 1.
+std::vector<std::vector<double>> one_update(std::vector<std::vector<FixedBatches::Sample>> const& samples,
+                                            std::vector<std::vector<std::int64_t>> const& rows, double clip) {
+  std::vector<std::vector<double>> out;
+  for (auto const& of_rank : train_windows({samples, rows, int(rows.front().size())}, {.clip_norm = clip, .rate = {.base = 1}}).weights)
+    out.push_back(of_rank.front());
+  return out;
+}
+
+TEST(DdpCases, case_03_a_tail_window_is_an_update_by_its_own_count) {
+  // Seven samples in windows of four. From w = 0 with rates 2 and 1.75 every sample's gradient is 1, so the updates' gradients are 1 and
+  // 1: 0.75 if the tail were divided by four, none or 1.75 if it were dropped or leaked. The schedule makes one step an update: one a
+  // micro-batch would give the second update a rate of 1.
+  FixedBatches::Sample const early{{1}, {-1}}, late{{1}, {-3}};
+  OptimizerSettings const optimizer{.rate = {.base = 2, .shape = RateShape::linear, .updates = 8}};
+  std::vector<FixedBatches::Sample> const all{early, early, early, early, late, late, late};
+  for (Work const& work : {Work{{all}, {{1, 1, 1, 1, 1, 1, 1, 0}}, 4},  // micro-batches of one
+                           Work{{all}, {{3, 1, 2, 1}}, 2},              // ragged
+                           Work{{{early, early, late, late}, {early, early, late}}, {{1, 1, 1, 1}, {1, 1, 1, 0}}, 2},   // on two ranks
+                           Work{{{early, early, late}, {early, late}, {early, late}}, {{2, 1}, {1, 1}, {1, 1}}, 1}}) {  // on three
+    Trained const got = train_windows(work, optimizer);
+    EXPECT_EQ(got.rates, (std::vector<double>{2, 1.75}));
+    for (auto const& of_rank : got.weights)
+      EXPECT_EQ(of_rank, (std::vector<std::vector<double>>{{-2}, {-3.75}})) << work.ranks() << " ranks";
+  }
 }
 
 TEST(DdpCases, case_09_clips_once_on_the_global_gradient) {

@@ -38,6 +38,9 @@ refused() { # EXPECTED COMMAND...
   verified $ddp verify $gpt --vocab 257 --steps 3 --data "$(tokens 9)"
   refused "8.bin has 8 tokens.*at least 9 tokens" $ddp verify $gpt --vocab 257 --data "$(tokens 8)"
   refused "0.bin has 0 tokens.*at least 9 tokens" $ddp verify $gpt --vocab 257 --data "$(tokens 0)"
+  # case_03: 7 windows in updates of 4 and 3, with a learning rate that falls by update: 4 micro-batches of one rank, and four ranks.
+  verified "$SHARDMARK_BIN/serial" verify ${gpt/--batch 8/--batch 4} --microbatches 4 --vocab 257 --steps 4 --lr-schedule linear --data "$(tokens 57)"
+  verified $ddp verify ${gpt/--batch 8/--batch 4} --vocab 257 --steps 4 --lr-schedule linear --data "$(tokens 57)"
   # case_120: ids, and counts of elements and bytes beyond 31 bits (the embedding's 2457600000 in fp32, and 8 positions of 8192).
   refused "97.bin.*id 97 at position 96.*--vocab 98" $ddp verify $gpt --vocab 97 --data "tokens:$folder/97.bin"
   "$SHARDMARK_BIN/serial" plan --layers 1 --hidden 8192 --heads 8 --seq 8 --vocab 300000 --tied-embeddings --batch 1 --json |
