@@ -1,7 +1,5 @@
 #include "benchmarks/micro/support.hpp"
 
-#include <time.h>
-
 #include <map>
 
 #include "base/random.hpp"
@@ -49,13 +47,7 @@ View random_integers(Backend& backend, DType type, std::initializer_list<std::in
   return view;
 }
 
-double thread_seconds() {
-  timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
-}
-
-void run_operation(benchmark::State& state, Backend& backend, Op const& op) {
+void run_operation(benchmark::State& state, Backend& backend, Op const& op, double moved) {
   auto const stream = backend.stream();
   backend.run(*stream, op);  // pages and caches
   double seconds = 0;
@@ -68,8 +60,8 @@ void run_operation(benchmark::State& state, Backend& backend, Op const& op) {
   }
   double const runs = double(state.iterations());
   state.counters["gflops"] = 1e-9 * flops(op) * runs / seconds;
-  state.counters["gbytes"] = 1e-9 * bytes(op) * runs / seconds;
-  state.counters["share_of_limit"] = limits_at(backend, bytes(op)).seconds(flops(op), bytes(op)) * runs / seconds;
+  state.counters["gbytes"] = 1e-9 * moved * runs / seconds;
+  state.counters["share_of_limit"] = limits_at(backend, moved).seconds(flops(op), moved) * runs / seconds;
 }
 
 int run_registered(int argc, char** argv) {

@@ -12,12 +12,10 @@ View random_tensor(Backend& backend, DType type, std::initializer_list<std::int6
 /// Integers in [0, below).
 View random_integers(Backend& backend, DType type, std::initializer_list<std::int64_t> shape, std::int64_t below);
 
-/// Seconds that this thread ran, so that a busy neighbour on the same core doesn't count.
-double thread_seconds();
-
 /// Runs the operation once an iteration, with the thread's own time. Counters: gflops and gbytes a second, and
 /// share_of_limit: the least time for so much work (benchmarks/support/limits.hpp) over the time that it took.
-void run_operation(benchmark::State& state, Backend& backend, Op const& op);
+/// @param moved  bytes read and written, where not every view moves once
+void run_operation(benchmark::State& state, Backend& backend, Op const& op, double moved);
 
 /// main() of a program that has registered its benchmarks.
 int run_registered(int argc, char** argv);

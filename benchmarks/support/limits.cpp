@@ -1,11 +1,12 @@
 #include "benchmarks/support/limits.hpp"
 
+#include <time.h>
+
 #include <algorithm>
 #include <cstring>
 #include <limits>
 
 #include "backend/backend.hpp"
-#include "metrics/clock.hpp"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -78,9 +79,9 @@ double best_rate(Work&& work) {
   std::int64_t n = 1;
   double best = 0;
   for (int trial = 0; trial < trials;) {
-    std::int64_t const begin = now_ns();
+    double const begin = thread_seconds();
     double const amount = work(n);
-    double const seconds = seconds_between(begin, now_ns());
+    double const seconds = thread_seconds() - begin;
     if (seconds < trial_seconds) {
       n *= 2;
       continue;
@@ -92,6 +93,12 @@ double best_rate(Work&& work) {
 }
 
 }  // namespace
+
+double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return double(now.tv_sec) + 1e-9 * double(now.tv_nsec);
+}
 
 double Limits::seconds(double flops, double bytes) const { return std::max(flops / flops_per_second, bytes / bytes_per_second); }
 

@@ -7,6 +7,9 @@
 
 namespace shardmark {
 
+/// Seconds that this thread ran, so that a busy neighbour on the same core doesn't count.
+double thread_seconds();
+
 struct Limits {
   double flops_per_second = 0;  // fp32, multiply-adds in registers; half of it in fp64
   double bytes_per_second = 0;  // read and written

@@ -12,6 +12,13 @@
 //   sum(), largest()        over the lanes, in one fixed order
 //   transpose(rows)         of a lanes x lanes block
 //
+// and Words, of 64-bit integers:
+//
+//   set(x), count()         x everywhere; 0, 1, 2, ...
+//   product(a, b)           of the low 32 bits of each, all 64 bits of it
+//   high(a)                 the upper 32 bits
+//   join(low, upper)        the low 32 bits of both, side by side
+//
 // Tails use the same instructions as whole vectors, so bits don't depend on where a range is cut (validation rule 12).
 // Everything lives in an unnamed namespace: code compiled for one instruction set must never be linked in place of another's.
 

@@ -163,5 +163,21 @@ struct F64 {
   }
 };
 
+struct Words {
+  static constexpr int lanes = 4;
+  __m256i v;
+
+  static Words set(std::uint64_t x) { return {_mm256_set1_epi64x(std::int64_t(x))}; }
+  static Words count() { return {_mm256_set_epi64x(3, 2, 1, 0)}; }
+  void store(std::uint64_t* p) const { _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), v); }
+  friend Words operator+(Words a, Words b) { return {_mm256_add_epi64(a.v, b.v)}; }
+  friend Words operator^(Words a, Words b) { return {_mm256_xor_si256(a.v, b.v)}; }
+  friend Words product(Words a, Words b) { return {_mm256_mul_epu32(a.v, b.v)}; }
+  friend Words high(Words a) { return {_mm256_srli_epi64(a.v, 32)}; }
+  friend Words join(Words low, Words upper) {
+    return {_mm256_or_si256(_mm256_and_si256(low.v, _mm256_set1_epi64x(0xffffffff)), _mm256_slli_epi64(upper.v, 32))};
+  }
+};
+
 }  // namespace
 }  // namespace shardmark::cpu

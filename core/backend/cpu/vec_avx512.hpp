@@ -138,5 +138,21 @@ struct F64 {
   static F64 from_upper(__m128i half) { return {_mm512_cvtps_pd(_mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16)))}; }
 };
 
+struct Words {
+  static constexpr int lanes = 8;
+  __m512i v;
+
+  static Words set(std::uint64_t x) { return {_mm512_set1_epi64(std::int64_t(x))}; }
+  static Words count() { return {_mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0)}; }
+  void store(std::uint64_t* p) const { _mm512_storeu_si512(p, v); }
+  friend Words operator+(Words a, Words b) { return {_mm512_add_epi64(a.v, b.v)}; }
+  friend Words operator^(Words a, Words b) { return {_mm512_xor_si512(a.v, b.v)}; }
+  friend Words product(Words a, Words b) { return {_mm512_mul_epu32(a.v, b.v)}; }
+  friend Words high(Words a) { return {_mm512_srli_epi64(a.v, 32)}; }
+  friend Words join(Words low, Words upper) {
+    return {_mm512_or_si512(_mm512_and_si512(low.v, _mm512_set1_epi64(0xffffffff)), _mm512_slli_epi64(upper.v, 32))};
+  }
+};
+
 }  // namespace
 }  // namespace shardmark::cpu

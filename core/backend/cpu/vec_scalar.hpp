@@ -66,5 +66,19 @@ struct One {
 using F32 = One<float, std::int32_t, 23, 127>;
 using F64 = One<double, std::int64_t, 52, 1023>;
 
+struct Words {
+  static constexpr int lanes = 1;
+  std::uint64_t v;
+
+  static Words set(std::uint64_t x) { return {x}; }
+  static Words count() { return {0}; }
+  void store(std::uint64_t* p) const { *p = v; }
+  friend Words operator+(Words a, Words b) { return {a.v + b.v}; }
+  friend Words operator^(Words a, Words b) { return {a.v ^ b.v}; }
+  friend Words product(Words a, Words b) { return {(a.v & 0xffffffff) * (b.v & 0xffffffff)}; }
+  friend Words high(Words a) { return {a.v >> 32}; }
+  friend Words join(Words low, Words upper) { return {(low.v & 0xffffffff) | upper.v << 32}; }
+};
+
 }  // namespace
 }  // namespace shardmark::cpu
