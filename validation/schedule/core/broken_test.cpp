@@ -6,10 +6,12 @@
 #include <functional>
 
 #include "planners.hpp"
+#include "schedule/closed_forms.hpp"
 
 namespace shardmark::test {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 
 std::vector<Schedule> pipelines() {
@@ -18,6 +20,9 @@ std::vector<Schedule> pipelines() {
           plan_zero_bubble({3, 4}, ZeroBubble::h1),
           plan_pipedream({3, 1}, Delay::stash),
           plan_pipedream({3, 4}, Delay::two_buffers),
+          plan_zero_bubble({3, 5}, ZeroBubble::h2),
+          plan_zero_bubble({2, 3, 2}, ZeroBubble::v),
+          plan_interleaved({2, 3, 2}),
           with_recomputation(plan_1f1b({3, 4}))};
 }
 
@@ -44,7 +49,8 @@ int refuses_all(std::function<bool(Schedule&, std::vector<Action>&, std::size_t)
           if (!breaks(bad, bad.lanes[lane][section], i)) continue;
           ++broken;
           std::string const problem = problem_of(bad, blocks);
-          EXPECT_THAT(problem, HasSubstr("lane ")) << what << " on lane " << lane << " at " << i << " was let pass";
+          EXPECT_THAT(problem, ContainsRegex("lane [0-9]+, ((prologue|body|epilogue) action [0-9]+|at its end)"))
+              << what << " on lane " << lane << " at " << i << " was let pass";
         }
       }
     }
@@ -126,31 +132,85 @@ TEST(Broken, ADependencyTurnedRoundIsRefused) {
   EXPECT_GT(broken, 300);
 }
 
+/// The posting of a post of a message; nullptr: another action.
+Posting* message_of(Schedule& schedule, Actions const& actions, std::size_t i) {
+  if (actions[i].what != Do::post) return nullptr;
+  for (Lane& lane : schedule.lanes) {
+    if (&lane.prologue != &actions && &lane.body != &actions && &lane.epilogue != &actions) continue;
+    auto const posting = std::ranges::find(lane.postings, actions[i].token, &Posting::token);
+    if (posting != lane.postings.end() && posting->transfer != Transfer::collective) return &*posting;
+  }
+  return nullptr;
+}
+
 TEST(Broken, AMessageOfAnotherMicroBatchIsRefused) {
   int const broken = refuses_all([](Schedule& schedule, Actions& actions, std::size_t i) {
-    if (actions[i].what != Do::post) return false;
-    for (Lane& lane : schedule.lanes) {
-      if (&lane.prologue != &actions && &lane.body != &actions && &lane.epilogue != &actions) continue;
-      for (Posting& posting : lane.postings) {
-        if (posting.token != actions[i].token || posting.transfer == Transfer::collective) continue;
-        posting.micro.v += 1;
-        return true;
-      }
-    }
-    return false;
+    Posting* const posting = message_of(schedule, actions, i);
+    if (posting != nullptr) posting->micro.v += 1;
+    return posting != nullptr;
   });
   EXPECT_GT(broken, 100);
 }
 
 TEST(Broken, AMessageToTheWrongLaneOrEdgeIsRefused) {
-  for (int field = 0; field < 4; ++field) {
-    auto [schedule, blocks] = lowered(plan_1f1b({3, 4}), 2);
-    Posting& posting = schedule.lanes[1].postings[0];
-    if (field == 0) posting.peer = 2;
-    if (field == 1) posting.edge.v += 1;
-    if (field == 2) posting.gradient = !posting.gradient;
-    if (field == 3) posting.transfer = posting.transfer == Transfer::send ? Transfer::receive : Transfer::send;
-    EXPECT_THAT(problem_of(schedule, blocks), HasSubstr("lane 1, body action")) << field;
+  for (int change = 0; change < 5; ++change) {
+    int const broken = refuses_all([change](Schedule& schedule, Actions& actions, std::size_t i) {
+      Posting* const posting = message_of(schedule, actions, i);
+      if (posting == nullptr) return false;
+      int const lanes = int(schedule.lanes.size());
+      if (change == 0) posting->peer = (posting->peer + 1) % lanes;
+      if (change == 1) posting->peer = lanes;
+      if (change == 2) posting->edge.v += 1;
+      if (change == 3) posting->gradient = !posting->gradient;
+      if (change == 4) posting->transfer = posting->transfer == Transfer::send ? Transfer::receive : Transfer::send;
+      return true;
+    });
+    EXPECT_GT(broken, 150) << change;
+  }
+}
+
+// The mutant "send order reversed", at every place where two sends of a channel follow one another: the first is made behind the second.
+TEST(Broken, EveryReversedPairOfSendsIsRefused) {
+  int const broken = refuses_all([](Schedule& schedule, Actions& actions, std::size_t i) {
+    Posting const* const first = message_of(schedule, actions, i);
+    if (first == nullptr || first->transfer != Transfer::send) return false;
+    auto const is_second = [&](std::size_t j) {
+      Posting const* const posting = message_of(schedule, actions, j);
+      return posting != nullptr && posting->transfer == Transfer::send && posting->edge == first->edge &&
+             posting->gradient == first->gradient;
+    };
+    std::size_t second = i + 1;
+    while (second < actions.size() && !is_second(second)) ++second;
+    if (second == actions.size()) return false;
+    Action const post = actions[i], wait{.what = Do::wait, .chunk = post.chunk, .micro = post.micro, .token = post.token};
+    auto const behind = actions.begin() + std::ptrdiff_t(second) + 1;
+    bool const waited = std::find(actions.begin() + std::ptrdiff_t(i), behind, wait) != behind;
+    auto const place = actions.insert(behind, post);
+    if (waited) actions.insert(place + 1, wait);
+    actions.erase(actions.begin() + std::ptrdiff_t(i));
+    if (waited) actions.erase(std::ranges::find(actions, wait));
+    return true;
+  });
+  EXPECT_GT(broken, 100);
+}
+
+// The mutant "one weight version too many": refused where forwards promise the latest; older weights on purpose are a schedule of their
+// own, whose versions then differ from what closed_forms() says.
+TEST(Broken, case_69_OneVersionTooMany) {
+  auto const older = [](Schedule schedule) {
+    for (Lane& lane : schedule.lanes) {
+      for (Section section : sections) {
+        for (Action& action : lane[section]) {
+          if (action.what == Do::forward || action.what == Do::backward) action.version.v -= 1;
+        }
+      }
+    }
+    return schedule;
+  };
+  EXPECT_THAT(problem_of(older(plan_pipedream({3, 1}, Delay::stash)), {}), HasSubstr("a forward reads the latest version here"));
+  Proof const proof = check(older(plan_pipedream({3, 1}, Delay::vertical)), {});
+  for (LaneFacts const& lane : proof.lanes) {
+    EXPECT_EQ(lane.peak_versions, closed_forms(Pipeline::vertical, {3, 1}, {}).versions.front() + 1);
   }
 }
 

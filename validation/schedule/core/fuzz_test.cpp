@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 #include "planners.hpp"
+#include "schedule/recompute.hpp"
 
 namespace shardmark::test {
 namespace {
@@ -22,7 +24,7 @@ class Random {
 Schedule random_plan(Random& random) {
   int const stages = random.between(1, 6), micros = random.between(1, 9);
   Schedule schedule = [&] {
-    switch (random.between(0, 6)) {
+    switch (random.between(0, 10)) {
       case 0:
         return plan_sequential("serial", SumShape{random.between(1, 4), micros});
       case 1:
@@ -35,6 +37,14 @@ Schedule random_plan(Random& random) {
         return plan_pipedream({stages, 1}, Delay::stash);
       case 5:
         return plan_pipedream({stages, 1}, Delay::vertical);
+      case 6:
+        return plan_interleaved({stages, micros, random.between(1, 3)});
+      case 7:
+        return plan_zero_bubble({stages, micros}, ZeroBubble::h2);
+      case 8:
+        return plan_zero_bubble({stages, micros, 2}, ZeroBubble::v);
+      case 9:
+        return plan_model_parallel({stages, micros});
       default:
         return plan_pipedream({stages, stages + micros - 1}, Delay::two_buffers);
     }
@@ -60,11 +70,16 @@ Lowered random_schedule(Random& random) {
   std::vector<int> first{0};
   for (std::size_t c = 0; c < coarse.lane_of_chunk.size(); ++c) first.push_back(first.back() + random.between(1, 4));
   auto blocks = random_blocks(random, first.back(), coarse.synchronous() ? Tied::yes : Tied::no);
+  for (BlockShape& block : blocks) block.forward_cost = random.between(0, 9), block.input_cost = random.between(0, 9);
   Schedule schedule = refine(coarse, blocks, first);
+  bool const recomputes = std::ranges::any_of(coarse.lanes[0].body, [](Action const& action) { return action.what == Do::recompute; });
+  if (!recomputes && random.flip()) schedule = recompute(schedule, recompute_every(random.between(1, 4)));
   BucketRule const rule{.cap_bytes = random.between(1, 9000), .first_cap_bytes = random.between(1, 4000), .last_alone = random.flip()};
   schedule = bucket(std::move(schedule), blocks, rule);
   Axes const over = random.between(0, 3) == 0 ? Axes(0) : axes(Axis::data);
-  return {lower(std::move(schedule), blocks, over, random.flip() ? Overlap::on : Overlap::off), std::move(blocks)};
+  Matching const matching = random.flip() ? Matching::by_name : Matching::by_launch_order;
+  Schedule out = lower(schedule, blocks, over, random.flip() ? Overlap::on : Overlap::off, matching);
+  return {std::move(out), std::move(blocks)};
 }
 
 TEST(Fuzz, RandomValidSchedulesPass) {
