@@ -10,39 +10,10 @@
 #include <limits>
 #include <thread>
 
+#include "app/trace_spans.hpp"
 #include "comm/fabric.hpp"
 
 namespace shardmark {
-namespace {
-
-TracePhase phase_of(Do what) {
-  switch (what) {
-    case Do::forward:
-      return TracePhase::forward;
-    case Do::backward:
-    case Do::backward_input:
-    case Do::backward_weight:
-    case Do::recompute:
-    case Do::fold:
-      return TracePhase::backward;
-    case Do::post:
-    case Do::wait:
-      return TracePhase::communication;
-    case Do::tie:
-    case Do::decide:
-    case Do::update:
-      return TracePhase::optimizer;
-    case Do::reduce:
-      return TracePhase::other;
-  }
-  return TracePhase::other;
-}
-
-/// The names of actions are literals, as TraceSpan wants them.
-char const* literal(Do what) { return name(what).data(); }
-
-}  // namespace
-
 namespace {
 
 /// Text of fixed size, so that the board costs no allocation.
@@ -90,7 +61,7 @@ void TraceHook::before(Program&, Action const&, std::int64_t) {
 
 void TraceHook::after(Program&, Action const& action, std::int64_t) {
   if (!recording_) return;
-  trace_.add({literal(action.what), phase_of(action.what), action.chunk.v, action.micro.v, begin_ns_, now_ns()});
+  trace_.add(trace_span(action, begin_ns_, now_ns()));
 }
 
 namespace {

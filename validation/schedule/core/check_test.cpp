@@ -1,6 +1,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "planners.hpp"
 
 namespace shardmark::test {
@@ -29,6 +32,37 @@ TEST(Check, case_29_LiveActivationsOf1F1BAndGPipe) {
   EXPECT_THAT(each(prove(plan_1f1b({4, 2})), &LaneFacts::peak_stashes), ElementsAre(2, 2, 2, 1)) << "min(M, S-s)";
   EXPECT_THAT(each(prove(plan_gpipe({4, 4})), &LaneFacts::peak_stashes), ElementsAre(4, 4, 4, 4));
   EXPECT_THAT(each(prove(plan_gpipe({4, 8})), &LaneFacts::peak_stashes), ElementsAre(8, 8, 8, 8));
+}
+
+/// Buffers of one block's gradient that hold a partial sum at once, when its leaves are folded in the schedule's order.
+int gradient_buffers(Schedule const& refined, int block) {
+  Lane const& lane = refined.lanes[std::size_t(refined.lane_of_chunk[std::size_t(block)])];
+  CanonicalTree tree(refined.leaves);
+  int most = 0;
+  for (Action const& action : lane.body) {
+    if (action.what != Do::fold || action.chunk.v != block) continue;
+    most = std::max(most, tree.live() + 1);  // the new leaf needs a buffer before it's merged
+    tree.arrive(action.micro.v, [](int, int) {});
+  }
+  EXPECT_TRUE(tree.complete());
+  return most;
+}
+
+// case 29: gradients of all micro-batches are kept. In the tree they need a few buffers, whatever the order of backwards.
+TEST(Check, case_29_GradientBuffersGrowWithTheLogarithm) {
+  for (NamedPlanner const& planner : all_planners()) {
+    for (int micros = 1; micros <= 16; ++micros) {
+      Schedule const coarse = planner.plan({std::min(4, micros), micros, planner.chunks.back()});
+      if (!coarse.synchronous()) continue;
+      auto const blocks = chain(int(coarse.lane_of_chunk.size()));
+      Schedule const refined = refine(coarse, blocks, even_partition(coarse, 1));
+      for (int block = 0; block < int(blocks.size()); ++block) {
+        EXPECT_LE(gradient_buffers(refined, block), int(std::log2(micros)) + 2) << planner.test_name << micros;
+      }
+    }
+  }
+  auto const blocks = chain(1);
+  EXPECT_EQ(gradient_buffers(refine(plan_gpipe({1, 8}, BackwardOrder::oldest_first), blocks, {0, 1}), 0), 4);
 }
 
 TEST(Check, RecomputationKeepsBoundaryInputsAndOneStash) {

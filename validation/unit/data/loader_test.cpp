@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.hpp"
 #include "fixtures.hpp"
@@ -31,6 +32,24 @@ TEST(Loader, SplitsNestedReplicasThenMicros) {
   Listed const data = Listed::of_size(10);
   Loader loader(data, Sampler(10, 10, 1), {.replicas = 2, .micros = 3, .all_replicas = true}, 0);
   EXPECT_EQ(sizes_of_window(loader), (std::vector<std::int64_t>{2, 2, 1, 2, 2, 1}));
+}
+
+// case 43: chunking yields fewer pieces than asked.
+TEST(Loader, case_43_ExactlyAsManyMicroBatchesAsAsked) {
+  Listed const five = Listed::of_size(5);
+  Loader loader(five, Sampler(5, 5, 1), {.micros = 4}, 0);
+  EXPECT_EQ(sizes_of_window(loader), (std::vector<std::int64_t>{2, 1, 1, 1}));
+  for (int samples = 1; samples <= 17; ++samples) {
+    Listed const data = Listed::of_size(samples);
+    for (int micros = 1; micros <= samples; ++micros) {
+      Loader each(data, Sampler(samples, samples, 1), {.micros = micros}, 0);
+      auto const sizes = sizes_of_window(each);
+      EXPECT_EQ(int(sizes.size()), micros);
+      EXPECT_EQ(std::accumulate(sizes.begin(), sizes.end(), std::int64_t(0)), samples);
+      EXPECT_EQ(sizes.back(), samples / micros) << "none is empty, and they differ by one at most";
+      EXPECT_LE(sizes.front(), sizes.back() + 1);
+    }
+  }
 }
 
 TEST(Loader, case_50_FewerSamplesThanReplicas) {
