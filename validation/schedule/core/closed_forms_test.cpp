@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "planners.hpp"
+#include "schedule/compare_pipelines.hpp"
 
 namespace shardmark::test {
 namespace {
@@ -190,6 +191,41 @@ TEST(ClosedForms, ZeroBubbleIsOptimalWithItsMemory) {
     ChunkSeconds const unit{1, 1, 1};
     double const best = BruteForce(shape, unit, each(check(schedule, {}), &LaneFacts::peak_stashes), true).best();
     EXPECT_EQ(simulate(schedule, compute_only(unit)).makespan, best) << schedule.name << shape.micros;
+  }
+}
+
+PipelineRow row_of(std::vector<PipelineRow> const& rows, Pipeline kind) { return *std::ranges::find(rows, kind, &PipelineRow::kind); }
+
+TEST(ComparePipelines, PutsAllSideBySide) {
+  auto const rows = compare_pipelines({4, 8, 1}, {1, 1, 1});
+  ASSERT_EQ(rows.size(), std::size(pipelines));
+  EXPECT_DOUBLE_EQ(row_of(rows, Pipeline::gpipe).bubble, 3.0 / 11);
+  EXPECT_DOUBLE_EQ(row_of(rows, Pipeline::gpipe).live, 8);
+  EXPECT_DOUBLE_EQ(row_of(rows, Pipeline::one_forward_one_backward).live, 4);
+  EXPECT_DOUBLE_EQ(row_of(rows, Pipeline::interleaved).window, 8 * 3 + 3 * 3.0 / 2);
+  EXPECT_EQ(row_of(rows, Pipeline::interleaved).messages, 2 * 7 * 8);
+  EXPECT_DOUBLE_EQ(row_of(rows, Pipeline::zb_v).live, 4);
+  PipelineRow const stash = row_of(rows, Pipeline::stash);
+  EXPECT_NEAR(stash.bubble, 0, 1e-12);
+  EXPECT_DOUBLE_EQ(stash.window, 8 * 3) << "a window is as many micro-batches as those of the others";
+  EXPECT_EQ(stash.staleness, 3);
+  EXPECT_EQ(stash.messages, 2 * 3 * 8);
+  for (PipelineRow const& row : rows) EXPECT_TRUE(row.closed_form) << name(row.kind);
+}
+
+TEST(ComparePipelines, SaysWhatIsRefusedAndWhereThereIsNoFormula) {
+  auto const rows = compare_pipelines({4, 3, 1}, {1, 1, 1});
+  EXPECT_THAT(row_of(rows, Pipeline::two_buffers).refusal, testing::HasSubstr("at least 4"));
+  EXPECT_FALSE(row_of(rows, Pipeline::zb_h1).closed_form);
+  EXPECT_TRUE(row_of(rows, Pipeline::gpipe).closed_form);
+  std::string const table = to_table(rows);
+  EXPECT_THAT(table, testing::HasSubstr("2bw with 3 micro-batches for 4 stages"));
+  EXPECT_THAT(table,
+              testing::HasSubstr("gpipe                     1          18    50.0%  the same       3         1          0        18\n"));
+  for (std::size_t at = 0; at < table.find("2bw with");) {
+    std::size_t const end = table.find('\n', at);
+    EXPECT_LE(end - at, 100u);
+    at = end + 1;
   }
 }
 
