@@ -9,6 +9,12 @@ namespace {
 
 bool takes_gradient(Do what) { return what == Do::backward || what == Do::backward_input; }
 
+/// Whether an action stands in front of all that concerns a message.
+bool precedes(Action const& action, MessageName const& message) {
+  if (action.what == Do::update || action.what == Do::decide) return true;
+  return message.gradient && action.what == Do::forward && action.micro == message.micro && action.chunk.v + 1 == message.edge.v;
+}
+
 }  // namespace
 
 Exchange::Exchange(Schedule const& refined, std::vector<BlockShape> const& blocks, Section section, Matching matching)
@@ -102,12 +108,10 @@ std::size_t Exchange::receive_place(LaneMessage const& message) const {
     std::size_t const made = position(*message.made);
     if (made != unreached) return first_behind(message.to, made);
   }
-  // When the sender should have made it, so that it travels while the action that runs then goes on.
-  std::size_t const last = last_place(message);
-  if (!message.made) return std::min(message.channel_free, last);
-  auto const& steps = steps_[std::size_t(message.to)];
-  auto const behind = std::ranges::upper_bound(steps, step(*message.made).end, {}, &Step::start) - steps.begin();
-  return std::clamp(std::size_t(std::max<std::ptrdiff_t>(behind - 1, 0)), std::min(message.channel_free, last), last);
+  // One ahead on its channel; but an update is over before the next micro-batch is met, and a forward before its gradient is expected.
+  std::size_t place = last_place(message);
+  while (place > message.channel_free && !precedes(actions(message.to)[place - 1], message.what)) --place;
+  return place;
 }
 
 /// Right before the action that needs it, or before the recomputations in front of that: the gradient travels while activations are made
@@ -132,7 +136,21 @@ void Exchange::find_free_channels() {
 }
 
 bool Exchange::is_over(LaneMessage const& message, ActionPlace place) const {
-  return message.needed && position(*message.needed) < position(place) && step(*message.needed).end <= step(place).start;
+  if (!message.needed) return false;
+  Step const& used = step(last_user(*message.needed));
+  return used.position < position(place) && used.end <= step(place).start;
+}
+
+/// The last block of the chunk that begins with this one.
+ActionPlace Exchange::last_user(ActionPlace place) const {
+  auto const& list = actions(place.lane);
+  Action const& first = list[place.action];
+  ActionPlace last = place;
+  for (std::size_t i = place.action + 1; i < list.size() && list[i].micro == first.micro; ++i) {
+    if (list[i].what == first.what) last.action = i;
+    if (list[i].what != first.what && list[i].what != Do::fold) break;
+  }
+  return last;
 }
 
 Exchange::Posts Exchange::posts(int lane) const {

@@ -4,8 +4,8 @@
 // All lanes are walked at once, earliest action first: one order in which all data flows. Everything is placed by it, so that no wait
 // closes a circle, whatever the durations really are:
 // - an action waits for messages made by actions in front of it;
-// - Matching::by_name: a receive is posted when its message should have been made, at most one ahead on each channel;
-// - a send is waited for behind the action that needs it elsewhere, once that should have ended: then the wait takes no time;
+// - Matching::by_name: a receive is posted when the message before it on its channel is used, so that one is always on its way;
+// - a send is waited for behind the chunk that needs it elsewhere, once that should have ended: then the wait takes no time;
 // - Matching::by_launch_order: messages are posted in the order in which they're made, a receive before the first action behind that.
 
 #include <cstdint>
@@ -70,6 +70,7 @@ class Exchange {
   std::size_t first_behind(int lane, std::size_t position) const;
   std::size_t receive_place(LaneMessage const& message) const;
   std::size_t last_place(LaneMessage const& message) const;
+  ActionPlace last_user(ActionPlace place) const;
   void find_free_channels();
   std::size_t position(ActionPlace place) const { return step(place).position; }
   std::vector<Action> const& actions(int lane) const { return schedule_.lanes[std::size_t(lane)][section_]; }

@@ -128,7 +128,7 @@ std::string_view name(Weights weights);
 
 /// How a transport finds the two ends of a message.
 enum class Matching : std::uint8_t {
-  by_name,         // MPI, by peer and tag: a receive is posted when its message should be there, at most one ahead on each channel
+  by_name,         // MPI, by peer and tag: on each channel one receive is posted ahead, so that a message is always on its way
   by_launch_order  // NCCL runs the messages of a communicator one after another: all lanes post them in one order, receives early
 };
 

@@ -79,7 +79,7 @@ TEST(Harmless, ReceivesArePostedEarlier) {
               std::swap(actions[i - 1], actions[i]);
               return true;
             }),
-            100);
+            50);
 }
 
 TEST(Harmless, TokensAreNamesOnly) {

@@ -89,11 +89,11 @@ TEST(Lower, case_25_ReductionsPerUpdateAreTheBuckets) {
       << "ranks first reduces at every micro-batch, and says so";
 }
 
-TEST(Lower, PostsReceivesWhenDueAndWaitsForSendsThatAreOver) {
+TEST(Lower, PostsOneReceiveAheadAndWaitsForSendsThatAreOver) {
   auto const [schedule, blocks] = lowered(plan_1f1b({2, 2}), 1);
-  EXPECT_THAT(brief(schedule.lanes[0]), ElementsAre("forward", "S0", "forward", "S1", "R0", "wait2", "wait0", "backward0", "wait1", "fold0",
-                                                    "R1", "wait3", "backward0", "fold0", "+0", "wait4", "decide", "update"));
-  EXPECT_THAT(brief(schedule.lanes[1]), ElementsAre("R0", "wait0", "forward", "R1", "backward1", "S0", "fold1", "wait1", "forward",
+  EXPECT_THAT(brief(schedule.lanes[0]), ElementsAre("forward", "S0", "R0", "forward", "S1", "R1", "wait1", "wait0", "backward0", "wait2",
+                                                    "fold0", "wait3", "backward0", "fold0", "+0", "wait4", "decide", "update"));
+  EXPECT_THAT(brief(schedule.lanes[1]), ElementsAre("R0", "R1", "wait0", "forward", "backward1", "S0", "fold1", "wait1", "forward",
                                                     "backward1", "S1", "wait2", "fold1", "+0", "wait4", "decide", "update", "wait3"));
 }
 
@@ -115,11 +115,27 @@ TEST(Lower, AtMostTwoReceivesOfAChannelAreOpen) {
   EXPECT_EQ(most, 2);
 }
 
+TEST(Lower, AReceiveIsNotPostedAheadOfAnUpdate) {
+  auto const [schedule, blocks] = lowered(plan_pipedream({3, 1}, Delay::stash), 1);
+  std::vector<Action> const& prologue = schedule.lanes[2].prologue;  // F0 B0 U F1 B1 U
+  int updates = 0;
+  for (Action const& action : prologue) {
+    updates += action.what == Do::decide ? 1 : 0;
+    if (action.what != Do::post) continue;
+    Posting const& posting = postings_of(schedule.lanes[2], action.token).front();
+    if (posting.transfer == Transfer::receive) {
+      EXPECT_EQ(posting.micro.v, updates) << "the executor counts a micro-batch's terms when it meets it";
+    }
+  }
+  EXPECT_EQ(updates, 2);
+}
+
 TEST(Lower, OneLaunchOrderPostsReceivesBeforeTheyAreNeeded) {
   auto const [schedule, blocks] = lowered(plan_1f1b({2, 2}), 1, Tied::no, Overlap::on, Matching::by_launch_order);
-  auto const lane = brief(schedule.lanes[1]);
+  auto const lane = brief(schedule.lanes[0]);
   auto const place = [&](char const* word) { return std::ranges::find(lane, word) - lane.begin(); };
-  EXPECT_LT(place("R1"), place("forward")) << "lane 0 sends micro-batch 1 before lane 1 has gone forward with 0";
+  EXPECT_LT(place("S1"), place("R0")) << "lane 1 makes gradient 0 when activation 1 has been sent";
+  EXPECT_LT(place("R0"), place("backward0"));
 }
 
 TEST(Lower, ReceivesTheGradientBesideTheRecomputation) {

@@ -1,7 +1,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <map>
 #include <random>
+#include <tuple>
+#include <utility>
 
 #include "planners.hpp"
 
@@ -44,6 +48,52 @@ TEST(Simulate, UnequalChunksAndALink) {
   EXPECT_EQ(timeline.lanes[1].busy, 18);
   EXPECT_EQ(timeline.lanes[1].barrier_idle, 11);
   EXPECT_EQ(timeline.barrier_idle(), 19);
+}
+
+/// The makespan that the order of the lanes allows when a message takes `latency` and nothing else delays it.
+double makespan_of_order(Schedule const& coarse, ChunkSeconds seconds, double latency) {
+  std::map<std::tuple<bool, int, int>, double> made;  // (forward, chunk, micro-batch)
+  std::vector<std::size_t> at(coarse.lanes.size());
+  std::vector<double> clock(coarse.lanes.size());
+  for (bool moved = true; std::exchange(moved, false);) {
+    for (std::size_t lane = 0; lane < at.size(); ++lane) {
+      for (; at[lane] < coarse.lanes[lane].body.size(); ++at[lane], moved = true) {
+        Action const& action = coarse.lanes[lane].body[at[lane]];
+        bool const forward = action.what == Do::forward;
+        bool const moves = forward || action.what == Do::backward || action.what == Do::backward_input;
+        int const source = action.chunk.v + (forward ? -1 : 1);
+        if (moves && source >= 0 && source < int(coarse.lane_of_chunk.size())) {
+          auto const input = made.find({forward, source, action.micro.v});
+          if (input == made.end()) break;
+          bool const crosses = coarse.lane_of_chunk[std::size_t(source)] != int(lane);
+          clock[lane] = std::max(clock[lane], input->second + (crosses ? latency : 0));
+        }
+        clock[lane] += seconds.of(action.what);
+        if (moves) made[{forward, action.chunk.v, action.micro.v}] = clock[lane];
+      }
+    }
+  }
+  return *std::ranges::max_element(clock);
+}
+
+TEST(Simulate, LoweredMessagesTravelWhileLanesCompute) {
+  for (NamedPlanner const& planner : all_planners()) {
+    for (PipelineShape shape : {PipelineShape{2, 8}, {4, 8}, {4, 9}, {8, 16}}) {
+      shape.chunks_per_stage = planner.chunks.back() == 1 ? 1 : 2;
+      Schedule const coarse = planner.plan(shape);
+      if (!coarse.synchronous()) continue;
+      for (int blocks_per_chunk : {1, 3}) {
+        double const share = blocks_per_chunk, latency = 0.25;
+        Costs costs = compute_only({1 / share, 1 / share, 1 / share});
+        costs.transfer = [latency](Posting const& posting, Schedule const&) {
+          return posting.transfer == Transfer::collective ? 0.0 : latency;
+        };
+        EXPECT_NEAR(simulate(lowered(coarse, blocks_per_chunk).schedule, costs).makespan, makespan_of_order(coarse, {1, 1, 1}, latency),
+                    1e-9)
+            << planner.test_name << shape.stages << ' ' << shape.micros << ' ' << blocks_per_chunk;
+      }
+    }
+  }
 }
 
 TEST(Simulate, RecomputationAndSplitHalvesHaveTheirOwnCosts) {

@@ -66,7 +66,7 @@ TEST(Text, ReadsWhatAPersonWrites) {
 
 TEST(Text, LoweredSchedulesNameTheirMessages) {
   auto const [schedule, blocks] = lowered(plan_1f1b({2, 2}), 1);
-  EXPECT_THAT(to_text(schedule), HasSubstr("  post chunk 1 micro 1 token 1: send activation edge 1 micro 1 to lane 1\n"));
+  EXPECT_THAT(to_text(schedule), HasSubstr("  post chunk 1 micro 1 token 2: send activation edge 1 micro 1 to lane 1\n"));
 }
 
 std::string refusal(std::string const& text) {
