@@ -10,6 +10,7 @@
 #include "app/describe.hpp"
 #include "app/option_table.hpp"
 #include "app/version.hpp"
+#include "backend/cpu/matmul_paths.hpp"
 #include "comm/fabric.hpp"
 #include "data/sha256.hpp"
 #include "metrics/clock.hpp"
@@ -62,6 +63,17 @@ record::Input describe_input(RankContext const& context, Job const& job) {
   if (o.inject) in.injected_fault = to_string(*o.inject);
   in.config_sha256 = sha256_hex(describe_json(o));
   return in;
+}
+
+std::vector<record::MatmulPath> describe_paths() {
+  std::vector<record::MatmulPath> out;
+  for (cpu::MatmulChoice const& choice : cpu::matmul_choices()) {
+    record::MatmulPath path{cpu::to_string(choice.shape), std::string(cpu::name(choice.path)), {}};
+    for (std::size_t p = 0; p < cpu::paths; ++p)
+      if (choice.rates[p] > 0) path.flops_per_second.emplace_back(cpu::name(cpu::Path(p)), choice.rates[p]);
+    out.push_back(std::move(path));
+  }
+  return out;
 }
 
 record::Memory describe_memory(BenchRun const& run, HostExchange& exchange) {
@@ -156,6 +168,7 @@ record::Result describe_result(RankContext const& context, BenchRun const& run, 
   double const step = r.step_seconds.median.value_or(0);
   r.gemm_fraction.gemm_flops_per_second = run.probe.matmul_flops_per_second;
   if (step > 0) r.gemm_fraction.value = matmul / step / run.probe.matmul_flops_per_second;
+  r.matmul_paths = describe_paths();
   r.phases_seconds = run.phases ? Measured<record::PhasesSeconds>(*run.phases)
                                 : Measured<record::PhasesSeconds>::missing("the run was stopped before its traced updates");
   r.comm = describe_comm(context, run);

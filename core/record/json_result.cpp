@@ -50,6 +50,14 @@ void write_value(Fields& f, char const* key, Measured<double> const& value) {
   f.object(key, 0, [&](Fields& g, int) { g.with_reason(value); });
 }
 
+void write_path(Fields& f, MatmulPath const& path) {
+  f.put("shape", path.shape);
+  f.put("path", path.path);
+  f.object("flops_per_second", path.flops_per_second, [](Fields& g, auto const& rates) {
+    for (auto const& [name, rate] : rates) g.put(name.c_str(), rate);
+  });
+}
+
 void write_gemm(Fields& f, GemmFraction const& gemm) {
   f.with_reason(gemm.value);
   f.put("gemm_flops_per_second", gemm.gemm_flops_per_second);
@@ -157,6 +165,7 @@ void write_result(Fields& f, Result const& result) {
   write_value(f, "mfu", result.mfu);
   write_value(f, "hfu", result.hfu);
   f.object("gemm_fraction", result.gemm_fraction, write_gemm);
+  if (!result.matmul_paths.empty()) f.list("matmul_paths", result.matmul_paths, write_path);
   f.object("phases_seconds", result.phases_seconds, write_phases);
   f.list("comm", result.comm, write_comm);
   f.object("bubble_fraction", result.bubble_fraction, [](Fields& g, Bubble const& bubble) {

@@ -139,6 +139,13 @@ struct GemmFraction {
   std::string basis = "probe, same job";
 };
 
+/// Which way of making matrix products of one shape was the fastest, and what each came to.
+struct MatmulPath {
+  std::string shape;  // M x N x K, transposes, types
+  std::string path;
+  std::vector<std::pair<std::string, double>> flops_per_second;
+};
+
 struct PhasesSeconds {
   double data = 0, forward = 0, backward = 0, comm_exposed = 0, optimizer = 0, other = 0;
   std::string from_step = "separate traced run";
@@ -192,6 +199,7 @@ struct Result {
   Measured<FlopsPer> flops_per_token;
   Measured<double> mfu, hfu;
   GemmFraction gemm_fraction;
+  std::vector<MatmulPath> matmul_paths;  // empty: nothing was tried out, as in deterministic mode
   Measured<PhasesSeconds> phases_seconds;
   std::vector<Comm> comm;
   Bubble bubble_fraction;

@@ -32,7 +32,7 @@ struct Dispatch {
 
   void operator()(Matmul const& o) const {
     if (determinism == Determinism::deterministic) return hot(o.a, o);
-    if (o.a.dtype == DType::f32) return run_library(set, stream, o);
+    if (o.a.dtype == DType::f32) return run_fastest(set, stream, o);
     if (o.a.dtype != DType::bf16 || !library_has_bfloat16()) return hot(o.a, o);
     o.c.dtype == DType::bf16 ? run_library_bfloat16<bfloat16>(set, stream, o) : run_library_bfloat16<float>(set, stream, o);
   }

@@ -5,8 +5,10 @@
 
 namespace shardmark::cpu {
 
-/// c (+)= op(a) op(b), without the epilogue. @pre k > 0
+/// c (+)= op(a) op(b), without the epilogue, by the library's gemm. @pre k > 0
 void library_matmul(MatmulCall<float> const& call);
+/// The same by its matmul primitive, on a b that is packed for it first.
+void packed_matmul(MatmulCall<float> const& call);
 
 /// Whether this processor multiplies bf16 in hardware (AVX512-BF16, AMX), as far as the library may use it.
 bool library_has_bfloat16();
@@ -14,6 +16,8 @@ bool library_has_bfloat16();
 /// at the thread's first product of that shape, and kept. @pre k > 0, library_has_bfloat16()
 void library_matmul(MatmulCall<bfloat16> const& call);
 void library_matmul(MatmulCall<bfloat16, bfloat16, float> const& call);
+void packed_matmul(MatmulCall<bfloat16> const& call);
+void packed_matmul(MatmulCall<bfloat16, bfloat16, float> const& call);
 
 /// One thread for the library's own parallel regions, in the calling thread: ranks are what uses the other cores.
 void limit_library_threads();

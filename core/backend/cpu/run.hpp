@@ -6,6 +6,7 @@
 
 #include "backend/cpu/kernels.hpp"
 #include "backend/cpu/library_matmul.hpp"
+#include "backend/cpu/matmul_paths.hpp"
 #include "backend/reference/loops_loss.hpp"
 
 namespace shardmark::cpu {
@@ -75,15 +76,24 @@ void run(Kernels<T> const& k, Stream& stream, Matmul const& o) {
     k.matmul_sums(matmul_call<T, Accumulator<T>>(o), scratch_of_thread(), stream);
 }
 
-/// The same by oneDNN, then bias and GELU in one pass (fusing them gains nothing, and training needs the value between).
-inline void run_library(InstructionSet const& set, Stream& stream, Matmul const& o) {
+template <class T, class C>
+ProductShape shape_of(MatmulCall<T, T, C> const& call) {
+  return {call.m, call.n, call.k, call.ta, call.tb, dtype_of<T>(), dtype_of<C>()};
+}
+
+/// The same by what is fastest; after oneDNN bias and GELU in one pass (fusing them gains nothing, and training needs the value between).
+inline void run_fastest(InstructionSet const& set, Stream& stream, Matmul const& o) {
+  constexpr std::array of{Path::library, Path::packed, Path::own};
   MatmulCall<float> const call = matmul_call<float>(o);
   if (call.k == 0) return set.f32.matmul(call, scratch_of_thread(), stream);
   scratch_of_thread();  // limits the library's threads
-  library_matmul(call);
-  stream.tick();
-  if (call.epilogue == Epilogue::none) return;
-  each_row_index(call.m, call.n, stream, [&](std::int64_t r) { set.epilogue(call, r, r + 1); });
+  by_fastest_path(shape_of(call), call.write, of, [&](Path path) {
+    if (path == Path::own) return set.f32.matmul(call, scratch_of_thread(), stream);
+    path == Path::packed ? packed_matmul(call) : library_matmul(call);
+    stream.tick();
+    if (call.epilogue == Epilogue::none) return;
+    each_row_index(call.m, call.n, stream, [&](std::int64_t r) { set.epilogue(call, r, r + 1); });
+  });
 }
 
 template <class T>
@@ -94,13 +104,16 @@ void run(Kernels<T> const& k, Stream& stream, Gelu const& o) {
 /// In bf16 the library adds the bias too, before it rounds. The value between bias and GELU goes to aux, or else through c.
 template <class C>
 void run_library_bfloat16(InstructionSet const& set, Stream& stream, Matmul const& o) {
+  constexpr std::array of{Path::library, Path::packed};  // the own kernels, which widen to fp32, are slower by nature
   MatmulCall<bfloat16, bfloat16, C> call = matmul_call<bfloat16, C>(o);
   if (call.k == 0) return run(set.bf16, stream, o);
   scratch_of_thread();
   bool const gelu = call.epilogue == Epilogue::bias_gelu;
   if (gelu && call.aux != nullptr) call.c = call.aux, call.ldc = call.ldaux;
-  library_matmul(call);
-  stream.tick();
+  by_fastest_path(shape_of(call), call.write, of, [&](Path path) {
+    path == Path::packed ? packed_matmul(call) : library_matmul(call);
+    stream.tick();
+  });
   Gelu const rest{o.aux ? o.aux : o.c, o.c};
   if (gelu) std::is_same_v<C, float> ? run(set.f32, stream, rest) : run(set.bf16, stream, rest);
 }

@@ -52,6 +52,16 @@ TEST(RecordJson, PutsEveryValueWhereTheExampleHasIt) {
   EXPECT_EQ(Json::diff(example(), written).dump(1), "[]");
 }
 
+TEST(RecordJson, TellsHowMatrixProductsWereMade) {
+  Record record = sample_record();
+  Result result = *record.result;
+  result.matmul_paths = {{"8x16x4 NT bf16", "packed", {{"library", 2.5e11}, {"packed", 3e11}}}};
+  record.result = result;
+  Json const paths = strict(to_json_line(record))["result"]["matmul_paths"];
+  EXPECT_EQ(paths.dump(),
+            R"([{"shape":"8x16x4 NT bf16","path":"packed","flops_per_second":{"library":250000000000.0,"packed":300000000000.0}}])");
+}
+
 TEST(RecordJson, NullsThatHaveReasonsNameThem) {
   Json const reasons = strict(to_json_line(sample_record()))["null_reasons"];
   EXPECT_EQ(reasons.dump(), R"({"result.memory_bytes.device_used_peak":"no device","ranks[0].accelerator":"no device"})");
