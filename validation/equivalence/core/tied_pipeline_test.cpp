@@ -30,6 +30,16 @@ TEST_P(TiedPipeline, case_14_two_stages_equal_serial_bitwise) {
   expect_equal(run(plan_gpipe({2, GetParam()}), {0, 1, 4}, sgd), want);
 }
 
+/// Two stages: the next lane is the previous one, and messages of both directions and of two chunks cross the same link.
+TEST_P(TiedPipeline, case_42_interleaved_and_zero_bubble_equal_serial_bitwise) {
+  Outcome const want = serial(adamw);
+  expect_equal(run(plan_interleaved({2, GetParam(), 2}), {0, 1, 2, 3, 4}, adamw), want);
+  expect_equal(run(plan_zero_bubble({2, GetParam(), 2}, ZeroBubble::v), {0, 1, 2, 3, 4}, adamw), want);
+  for (ZeroBubble kind : {ZeroBubble::h1, ZeroBubble::h2}) {
+    expect_equal(run(plan_zero_bubble({3, GetParam()}, kind), {0, 1, 3, 4}, adamw), want);
+  }
+}
+
 TEST_P(TiedPipeline, under_adversarial_streams) {
   Outcome const want = serial(adamw);
   for (std::uint64_t seed : {1, 2, 3}) {
