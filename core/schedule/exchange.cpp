@@ -17,14 +17,14 @@ bool precedes(Action const& action, MessageName const& message) {
 
 }  // namespace
 
-Exchange::Exchange(Schedule const& refined, std::vector<BlockShape> const& blocks, Section section, Matching matching)
+BoundaryExchange::BoundaryExchange(Schedule const& refined, std::vector<BlockShape> const& blocks, Section section, Matching matching)
     : schedule_(refined), section_(section), matching_(matching) {
   find_messages();
   walk(blocks);
   find_free_channels();
 }
 
-void Exchange::find_messages() {
+void BoundaryExchange::find_messages() {
   int const lanes = int(schedule_.lanes.size());
   for (int lane = 0; lane < lanes; ++lane) {
     needed_.emplace_back(actions(lane).size(), -1);
@@ -37,7 +37,7 @@ void Exchange::find_messages() {
 }
 
 /// The messages that an action of a lane needs and makes.
-void Exchange::add_end(ActionPlace place, Action const& action) {
+void BoundaryExchange::add_end(ActionPlace place, Action const& action) {
   bool const forward = action.what == Do::forward;
   if (!forward && !takes_gradient(action.what)) return;
   auto const lane_of = [&](int block) { return schedule_.lane_of_chunk[std::size_t(block)]; };
@@ -60,14 +60,14 @@ void Exchange::add_end(ActionPlace place, Action const& action) {
   }
 }
 
-int Exchange::message(MessageName what, int from, int to) {
+int BoundaryExchange::message(MessageName what, int from, int to) {
   auto const [found, fresh] = index_.try_emplace(what, int(messages_.size()));
   if (fresh) messages_.push_back({.what = what, .from = from, .to = to, .made = {}, .needed = {}});
   return found->second;
 }
 
 /// Gives every action a position: the next one is that which could start first.
-void Exchange::walk(std::vector<BlockShape> const& blocks) {
+void BoundaryExchange::walk(std::vector<BlockShape> const& blocks) {
   std::size_t const lanes = schedule_.lanes.size();
   std::vector<std::size_t> at(lanes);
   std::vector<double> clock(lanes);
@@ -96,13 +96,13 @@ void Exchange::walk(std::vector<BlockShape> const& blocks) {
 }
 
 /// The first action of `lane` that stands behind `position`.
-std::size_t Exchange::first_behind(int lane, std::size_t position) const {
+std::size_t BoundaryExchange::first_behind(int lane, std::size_t position) const {
   auto const& steps = steps_[std::size_t(lane)];
   return std::size_t(std::ranges::upper_bound(steps, position, {}, &Step::position) - steps.begin());
 }
 
 /// The action before which a message is received.
-std::size_t Exchange::receive_place(LaneMessage const& message) const {
+std::size_t BoundaryExchange::receive_place(LaneMessage const& message) const {
   if (matching_ == Matching::by_launch_order) {
     if (!message.made) return 0;
     std::size_t const made = position(*message.made);
@@ -116,7 +116,7 @@ std::size_t Exchange::receive_place(LaneMessage const& message) const {
 
 /// Right before the action that needs it, or before the recomputations in front of that: the gradient travels while activations are made
 /// again.
-std::size_t Exchange::last_place(LaneMessage const& message) const {
+std::size_t BoundaryExchange::last_place(LaneMessage const& message) const {
   std::size_t place = message.needed->action;
   if (!message.what.gradient) return place;
   while (place > 0 && actions(message.to)[place - 1].what == Do::recompute) --place;
@@ -124,7 +124,7 @@ std::size_t Exchange::last_place(LaneMessage const& message) const {
 }
 
 /// A channel's next message is received when the one before it is used: at most two wait at a time.
-void Exchange::find_free_channels() {
+void BoundaryExchange::find_free_channels() {
   std::map<std::pair<int, bool>, std::vector<LaneMessage*>> channels;  // (edge, gradient)
   for (LaneMessage& message : messages_) {
     if (message.needed) channels[{message.what.edge.v, message.what.gradient}].push_back(&message);
@@ -135,14 +135,14 @@ void Exchange::find_free_channels() {
   }
 }
 
-bool Exchange::is_over(LaneMessage const& message, ActionPlace place) const {
+bool BoundaryExchange::is_over(LaneMessage const& message, ActionPlace place) const {
   if (!message.needed) return false;
   Step const& used = step(last_user(*message.needed));
   return used.position < position(place) && used.end <= step(place).start;
 }
 
 /// The last block of the chunk that begins with this one.
-ActionPlace Exchange::last_user(ActionPlace place) const {
+ActionPlace BoundaryExchange::last_user(ActionPlace place) const {
   auto const& list = actions(place.lane);
   Action const& first = list[place.action];
   ActionPlace last = place;
@@ -153,7 +153,7 @@ ActionPlace Exchange::last_user(ActionPlace place) const {
   return last;
 }
 
-Exchange::Posts Exchange::posts(int lane) const {
+BoundaryExchange::Posts BoundaryExchange::posts(int lane) const {
   std::size_t const places = actions(lane).size() + 1;
   Posts posts{std::vector<std::vector<int>>(places), std::vector<std::vector<int>>(places)};
   bool const ordered = matching_ == Matching::by_launch_order;

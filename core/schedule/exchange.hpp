@@ -40,9 +40,9 @@ struct LaneMessage {
   std::size_t channel_free = 0;  // the receiver's action that uses the message before this one
 };
 
-class Exchange {
+class BoundaryExchange {
  public:
-  Exchange(Schedule const& refined, std::vector<BlockShape> const& blocks, Section section, Matching matching);
+  BoundaryExchange(Schedule const& refined, std::vector<BlockShape> const& blocks, Section section, Matching matching);
 
   std::vector<LaneMessage> const& messages() const { return messages_; }
   /// Messages that `lane` posts directly before or behind an action, in order; places: number of actions of the section + 1.

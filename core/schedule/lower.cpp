@@ -41,7 +41,7 @@ Schedule lower(Schedule const& bucketed, std::vector<BlockShape> const& blocks, 
   lowered.reduced_over = axes;
   lowered.matching = matching;
   for (Section section : sections) {
-    Exchange const exchange(bucketed, blocks, section, matching);
+    BoundaryExchange const exchange(bucketed, blocks, section, matching);
     for (int lane = 0; lane < int(lowered.lanes.size()); ++lane) {
       Lane& actions = lowered.lanes[std::size_t(lane)];
       LaneBuilder messages(actions, std::exchange(actions[section], {}));

@@ -25,7 +25,7 @@ class LaneBuilder {
 };
 
 /// Sends and receives of activations and gradients between lanes.
-void exchange_boundaries(LaneBuilder& builder, Exchange const& exchange, int lane);
+void exchange_boundaries(LaneBuilder& builder, BoundaryExchange const& exchange, int lane);
 
 /// Replaces reduce marks by all-reduces over schedule.reduced_over, and exchanges the slots of tied units before each tie.
 void reduce_gradients(LaneBuilder& builder, Schedule const& schedule, std::vector<BlockShape> const& blocks, int lane, Overlap overlap);

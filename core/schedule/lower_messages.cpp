@@ -12,12 +12,12 @@ namespace {
 
 class Boundaries {
  public:
-  Boundaries(LaneBuilder& builder, Exchange const& exchange, int lane)
+  Boundaries(LaneBuilder& builder, BoundaryExchange const& exchange, int lane)
       : builder_(builder), exchange_(exchange), lane_(lane), tokens_(exchange.messages().size()) {}
 
   void run() {
     std::vector<Action> const& input = builder_.input();
-    Exchange::Posts const posts = exchange_.posts(lane_);
+    BoundaryExchange::Posts const posts = exchange_.posts(lane_);
     for (std::size_t i = 0; i < input.size(); ++i) {
       for (int id : posts.receives_before[i]) post(id, Transfer::receive);
       if (int const needed = exchange_.needed_by({lane_, i}); needed >= 0) builder_.wait(tokens_[std::size_t(needed)]);
@@ -51,7 +51,7 @@ class Boundaries {
   }
 
   LaneBuilder& builder_;
-  Exchange const& exchange_;
+  BoundaryExchange const& exchange_;
   int lane_;
   std::vector<Token> tokens_;     // of each message at this lane
   std::vector<int> outstanding_;  // sends that no wait covers yet, in order of posting
@@ -59,6 +59,6 @@ class Boundaries {
 
 }  // namespace
 
-void exchange_boundaries(LaneBuilder& builder, Exchange const& exchange, int lane) { Boundaries(builder, exchange, lane).run(); }
+void exchange_boundaries(LaneBuilder& builder, BoundaryExchange const& exchange, int lane) { Boundaries(builder, exchange, lane).run(); }
 
 }  // namespace shardmark
