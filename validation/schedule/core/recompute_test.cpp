@@ -36,8 +36,9 @@ std::vector<int> peaks(Schedule const& coarse, KeepRule const& rule, int LaneFac
 /// "r2 b2" of one micro-batch on lane 0: recomputations and backwards in order.
 std::vector<std::string> backwards(KeepRule const& rule) {
   auto const blocks = chain(blocks_per_chunk);
+  Schedule const schedule = recompute(refined(plan_sequential("serial", 1), blocks), rule);
   std::vector<std::string> out;
-  for (Action const& action : recompute(refined(plan_sequential("serial", 1), blocks), rule).lanes[0].body) {
+  for (Action const& action : schedule.lanes[0].body) {
     if (action.what == Do::recompute) out.push_back("r" + std::to_string(action.chunk.v));
     if (action.what == Do::backward) out.push_back("b" + std::to_string(action.chunk.v));
   }
