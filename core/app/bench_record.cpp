@@ -158,13 +158,17 @@ record::Result describe_result(RankContext const& context, BenchRun const& run, 
                                                  .parameters = parameters,
                                                  .parameters_embedding = embedding_parameters(run.job.model->spec)});
     r.flops_per_token = record::FlopsPer{f.torchtitan, f.megatron};
+  } else if (o.model == ModelKind::convnet) {
+    double forward = 0;
+    for (Block const& block : run.job.model->blocks) forward += block.forward_flops;
+    r.flops_per_token = record::FlopsPer{convnet_flops_per_sample(forward), convnet_flops_per_sample(forward)};
   } else {
     r.flops_per_token = record::FlopsPer{mlp_flops_per_sample(parameters), mlp_flops_per_sample(parameters)};
   }
   r.mfu = Measured<double>::missing("no vendor peak for this device");
   r.hfu = r.mfu;
   double matmul = 0;
-  for (auto const& work : run.plan.work) matmul += work.kind == "matmul" ? work.flops : 0;
+  for (auto const& work : run.plan.work) matmul += is_product(work.kind) ? work.flops : 0;
   double const step = r.step_seconds.median.value_or(0);
   r.gemm_fraction.gemm_flops_per_second = run.probe.matmul_flops_per_second;
   if (step > 0) r.gemm_fraction.value = matmul / step / run.probe.matmul_flops_per_second;

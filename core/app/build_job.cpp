@@ -10,6 +10,7 @@ namespace shardmark {
 namespace {
 
 constexpr std::int64_t synthetic_features = 64, synthetic_classes = 10;
+constexpr ImageShape synthetic_image{3, 16, 16};
 constexpr char const* data_option = "--data";
 
 /// Synthetic sets hold a few epochs' worth of short updates for proofs, and enough for a run otherwise.
@@ -22,6 +23,9 @@ std::int64_t synthetic_samples(Options const& options, int replicas, JobPurpose 
 std::shared_ptr<Dataset const> make_synthetic(Options const& options, int replicas, JobPurpose purpose) {
   std::int64_t const samples = synthetic_samples(options, replicas, purpose);
   if (options.model == ModelKind::mlp) return make_synthetic_vectors(options.seed, samples, {synthetic_features}, synthetic_classes);
+  if (options.model == ModelKind::convnet)
+    return make_synthetic_images(options.seed, samples, {synthetic_image.channels, synthetic_image.height, synthetic_image.width},
+                                 synthetic_classes);
   return make_synthetic_tokens(options.seed, samples, options.seq, options.vocab, purpose == JobPurpose::proof ? Ragged::yes : Ragged::no);
 }
 
@@ -49,6 +53,11 @@ MlpConfig mlp_config(Options const& options, SampleShape const& sample) {
   require_input(features <= limits::width, {fmt::format("samples of {} numbers", features),
                                             fmt::format("model mlp takes at most {}", limits::width), "give smaller images"});
   return {.layers = options.layers, .hidden = options.hidden, .features = features, .classes = sample.classes, .dropout = options.dropout};
+}
+
+ConvnetConfig convnet_config(Options const& options, SampleShape const& sample) {
+  auto const& image = sample.image;
+  return {.layers = options.layers, .hidden = options.hidden, .image = {image[0], image[1], image[2]}, .classes = sample.classes};
 }
 
 }  // namespace
@@ -79,6 +88,8 @@ std::shared_ptr<Model const> build_model(Options const& options, SampleShape con
   InitialStyle const style = purpose == JobPurpose::proof ? InitialStyle::verifying : InitialStyle::training;
   if (options.model == ModelKind::mlp)
     return std::make_shared<Model const>(make_mlp(mlp_config(options, sample), dtype, options.seed, style));
+  if (options.model == ModelKind::convnet)
+    return std::make_shared<Model const>(make_convnet(convnet_config(options, sample), dtype, options.seed, style));
   return std::make_shared<Model const>(make_gpt({.layers = options.layers,
                                                  .hidden = options.hidden,
                                                  .heads = options.heads,
@@ -130,6 +141,7 @@ Job build_job(Options const& options, Strategy const& strategy, int ranks, DType
   job.replicas = job.mesh.data;
   job.micros = options.micros;
   job.optimizer = optimizer_settings(options);
+  job.batch_norm = options.batch_norm;
   job.reduction = options.deterministic ? Reduction::fixed_tree : Reduction::vendor;
   return job;
 }
@@ -139,7 +151,7 @@ Options reduced_twin(Options options) {
   options.data = "synthetic";
   options.warmup = 0;
   options.layers = 2;
-  options.hidden = 48;
+  options.hidden = options.model == ModelKind::convnet ? 7 : 48;
   options.heads = 3;
   options.seq = 17;
   options.vocab = 61;

@@ -18,5 +18,6 @@ std::string_view name(OptimizerKind optimizer) { return word_of(optimizer); }
 std::string_view name(BackendKind backend) { return word_of(backend); }
 std::string_view name(CommKind comm) { return word_of(comm); }
 std::string_view name(LrSchedule schedule) { return word_of(schedule); }
+std::string_view name(BatchNormScope scope) { return word_of(scope); }
 
 }  // namespace shardmark

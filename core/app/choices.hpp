@@ -25,7 +25,8 @@ struct Choices<Command> {
 };
 template <>
 struct Choices<ModelKind> {
-  static constexpr std::array<Choice<ModelKind>, 3> all{{{"mlp", ModelKind::mlp}, {"gpt", ModelKind::gpt}, {"convnet", {}}}};
+  static constexpr std::array<Choice<ModelKind>, 3> all{
+      {{"mlp", ModelKind::mlp}, {"convnet", ModelKind::convnet}, {"gpt", ModelKind::gpt}}};
 };
 template <>
 struct Choices<OptimizerKind> {
@@ -47,6 +48,11 @@ template <>
 struct Choices<LrSchedule> {
   static constexpr std::array<Choice<LrSchedule>, 3> all{
       {{"constant", LrSchedule::constant}, {"linear", LrSchedule::linear}, {"cosine", LrSchedule::cosine}}};
+};
+template <>
+struct Choices<BatchNormScope> {
+  static constexpr std::array<Choice<BatchNormScope>, 3> all{
+      {{"per-micro", BatchNormScope::per_micro}, {"deferred", {}}, {"sync", BatchNormScope::sync}}};
 };
 template <>
 struct Choices<Fault::Kind> {

@@ -53,13 +53,22 @@ void on_ranks_of(Entrant const& entrant, RankContext const& all, HostExchange& e
   sleep_until_all_arrive(exchange, all.board);
 }
 
+/// Why an entrant's numbers mean something else than serial's; absent: they are equal.
+std::optional<Refusal> no_equivalence(Options const& options, int replicas) {
+  if (options.model != ModelKind::convnet || options.batch_norm == BatchNormScope::sync || replicas == 1) return std::nullopt;
+  return Refusal{"batch norm of each replica's own samples", "serial training normalises the whole batch, which is another function",
+                 "use --batch-norm sync"};
+}
+
 std::vector<Entrant> entrants_for(RankContext const& context) {
   std::vector<Entrant> out;
   for (auto const& strategy : *entered) {
     Entrant e;
     e.strategy = strategy.get();
     e.ranks = strategy->name() == "serial" ? 1 : context.world.size();
-    if (auto refusal = strategy->refuse(context.options, e.ranks)) e.left_out = refusal->text();
+    auto refusal = strategy->refuse(context.options, e.ranks);
+    if (!refusal) refusal = no_equivalence(context.options, strategy->mesh(context.options, e.ranks).data);
+    if (refusal) e.left_out = refusal->text();
     out.push_back(e);
   }
   return out;

@@ -51,18 +51,18 @@ DataRequest parse_data(std::string const& data, std::string const& origin) {
   return request;
 }
 
-std::optional<ModelKind> model_for(DataKind kind) {
+std::vector<ModelKind> models_for(DataKind kind) {
   switch (kind) {
     case DataKind::synthetic:
-      return std::nullopt;
+      return {ModelKind::mlp, ModelKind::convnet, ModelKind::gpt};
     case DataKind::text:
     case DataKind::tokens:
-      return ModelKind::gpt;
+      return {ModelKind::gpt};
     case DataKind::idx:
     case DataKind::cifar10:
-      return ModelKind::mlp;
+      return {ModelKind::mlp, ModelKind::convnet};
   }
-  return std::nullopt;
+  return {};
 }
 
 bool is_cut_by_share(DataKind kind) { return kind != DataKind::synthetic && kind != DataKind::cifar10; }

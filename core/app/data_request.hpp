@@ -1,9 +1,9 @@
 #pragma once
 // What --data asks for.
 
-#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "app/options.hpp"
 
@@ -25,8 +25,8 @@ inline constexpr char const* data_forms = "synthetic|text:PATH|tokens:FILE|idx:I
 /// @throws BadRequest: not one of data_forms
 DataRequest parse_data(std::string const& data, std::string const& origin);
 
-/// The model that learns from this kind; absent: any.
-std::optional<ModelKind> model_for(DataKind kind);
+/// The models that learn from this kind.
+std::vector<ModelKind> models_for(DataKind kind);
 /// --held-out cuts off a share of it; synthetic data have no held-out part, CIFAR-10 comes with one.
 bool is_cut_by_share(DataKind kind);
 

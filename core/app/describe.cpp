@@ -7,6 +7,7 @@ namespace shardmark {
 std::string describe_model(Options const& o, ModelSpec const& spec) {
   double const millions = double(spec.elements()) / 1e6;
   if (o.model == ModelKind::mlp) return fmt::format("mlp L{} H{} ({:.1f} M)", o.layers, o.hidden, millions);
+  if (o.model == ModelKind::convnet) return fmt::format("convnet L{} C{} {} ({:.3f} M)", o.layers, o.hidden, name(o.batch_norm), millions);
   return fmt::format("gpt L{} H{} a{} S{} V{}{} ({:.1f} M)", o.layers, o.hidden, o.heads, o.seq, o.vocab, o.tied_embeddings ? " tied" : "",
                      millions);
 }

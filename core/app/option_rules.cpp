@@ -66,6 +66,7 @@ class Request {
     for (GivenOption const& option : given_)
       if (option.entry->name == "model") option.entry->assign(options_, option.value, option.origin);
     if (options_.model == ModelKind::mlp) options_.hidden = 128;
+    if (options_.model == ModelKind::convnet) options_.layers = 3, options_.hidden = 16;
     for (GivenOption const& option : given_)
       if (option.entry->name != "model") option.entry->assign(options_, option.value, option.origin);
   }
@@ -80,12 +81,9 @@ class Request {
   }
 
   void check_model() const {
-    if (options_.model == ModelKind::mlp) {
-      for (char const* name : {"preset", "heads", "seq", "vocab", "dropout", "tied-embeddings"})
-        if (GivenOption const* option = find(name))
-          fail_input({option->origin, "means nothing for model mlp", "leave it out, or use --model gpt"});
-      return;
-    }
+    if (options_.model != ModelKind::convnet) refuse_for_model({"batch-norm"}, ModelKind::convnet);
+    if (options_.model != ModelKind::gpt)
+      return refuse_for_model({"preset", "heads", "seq", "vocab", "dropout", "tied-embeddings"}, ModelKind::gpt);
     if (options_.hidden % options_.heads == 0) return;
     std::string divisors;
     for (std::int64_t heads = 1; heads <= std::min<std::int64_t>(options_.hidden, 64); ++heads)
@@ -94,14 +92,22 @@ class Request {
                 fmt::format("use --heads {}", divisors)});
   }
 
+  /// Options that belong to another model.
+  void refuse_for_model(std::initializer_list<char const*> names, ModelKind owner) const {
+    for (char const* option_name : names)
+      if (GivenOption const* option = find(option_name))
+        fail_input({option->origin, fmt::format("means nothing for model {}", name(options_.model)),
+                    fmt::format("leave it out, or use --model {}", name(owner))});
+  }
+
   void check_data() const {
     GivenOption const* data = find("data");
     std::string const origin = data != nullptr ? data->origin : "--data";
     DataKind const kind = parse_data(options_.data, origin).kind;
-    if (auto const model = model_for(kind); model && *model != options_.model)
+    if (auto const models = models_for(kind); std::find(models.begin(), models.end(), options_.model) == models.end())
       fail_input({fmt::format("{} is {} for model {}", origin, name(kind), name(options_.model)),
                   options_.model == ModelKind::gpt ? "it takes tokens" : "it takes vectors",
-                  fmt::format("use --data synthetic or --model {}", name(*model))});
+                  fmt::format("use --data synthetic or --model {}", name(models.front()))});
     require_input(kind != DataKind::text || options_.vocab >= 256, {fmt::format("vocabulary {} for text", options_.vocab),
                                                                     "text is bytes, which have 256 values", "use --vocab 256 or more"});
     GivenOption const* held_out = find("held-out");

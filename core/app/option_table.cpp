@@ -146,6 +146,7 @@ Binding preset() {
 }
 
 bool is_gpt(Options const& options) { return options.model == ModelKind::gpt; }
+bool is_convnet(Options const& options) { return options.model == ModelKind::convnet; }
 bool has_share(Options const& options) { return is_cut_by_share(parse_data(options.data, "--data").kind); }
 bool is_sgd(Options const& options) { return options.optimizer == OptimizerKind::sgd; }
 
@@ -163,19 +164,21 @@ std::vector<OptionEntry> make_table() {
 
   group = "Model";
   add("preset", "NAME", preset(), "a named model: seed = gpt 8 layers, hidden 512, 8 heads, vocabulary 10000; options below win");
-  add("model", "mlp|gpt", choice(&Options::model), "what to train [gpt]");
-  add("layers", "N", whole(&Options::layers, 1, limits::layers), "transformer blocks, or layers of the mlp [4]");
-  add("hidden", "N", whole(&Options::hidden, 1, limits::width), "width [gpt 256, mlp 128]");
+  add("model", "mlp|convnet|gpt", choice(&Options::model), "what to train [gpt]");
+  add("layers", "N", whole(&Options::layers, 1, limits::layers), "transformer blocks, layers of the mlp, convolutions [4, convnet 3]");
+  add("hidden", "N", whole(&Options::hidden, 1, limits::width), "width, or channels [gpt 256, mlp 128, convnet 16]");
   add("heads", "N", when(is_gpt, whole(&Options::heads, 1, limits::width)), "attention heads (gpt) [4]");
   add("seq", "N", when(is_gpt, whole(&Options::seq, 1, limits::width)), "tokens of a sample (gpt) [128]");
   add("vocab", "N", when(is_gpt, whole(&Options::vocab, 2, limits::vocabulary)), "tokens that exist (gpt); text needs 256 [256]");
   add("dropout", "P", when(is_gpt, real(&Options::dropout, {0, below_one})), "probability that an element is dropped (gpt) [0]");
   add("tied-embeddings", "", when(is_gpt, flag(&Options::tied_embeddings)), "input and output share one embedding (gpt) [off]");
+  add("batch-norm", "per-micro|sync", when(is_convnet, choice(&Options::batch_norm)),
+      "statistics of (rank, micro-batch) pieces by themselves, or merged over ranks (convnet) [per-micro]");
 
   group = "Data";
   add("data", data_forms, words(&Options::data),
       "synthetic, the bytes of a file or of a folder's files, token ids, MNIST's IDX files, CIFAR-10's binary batches [synthetic in "
-      "verify and for mlp, else text:/usr/share/common-licenses]");
+      "verify and for mlp and convnet, else text:/usr/share/common-licenses]");
   add("held-out", "F", when(has_share, real(&Options::held_out, {0, below_one})),
       "share that is kept for --eval; cifar10 has a test batch [verify 0, else 0.1]");
   add("eval", "", flag(&Options::evaluate), "report loss and accuracy on the held-out part at the end [off]", bench_alone);
@@ -271,7 +274,6 @@ bool is_of_later_version(std::string_view name) {
                                                "stage",
                                                "zero",
                                                "sequence-parallel",
-                                               "batch-norm",
                                                "backward-order",
                                                "link",
                                                "expect",

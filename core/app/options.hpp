@@ -9,11 +9,12 @@
 
 #include "base/error.hpp"
 #include "base/types.hpp"
+#include "run/settings.hpp"
 
 namespace shardmark {
 
 enum class Command : std::uint8_t { plan, verify, bench };
-enum class ModelKind : std::uint8_t { mlp, gpt };
+enum class ModelKind : std::uint8_t { mlp, convnet, gpt };
 enum class OptimizerKind : std::uint8_t { sgd, adamw };
 enum class BackendKind : std::uint8_t { reference, cpu, cuda };
 enum class CommKind : std::uint8_t { mpi, peer, nccl };
@@ -25,6 +26,7 @@ std::string_view name(OptimizerKind optimizer);
 std::string_view name(BackendKind backend);
 std::string_view name(CommKind comm);
 std::string_view name(LrSchedule schedule);
+std::string_view name(BatchNormScope scope);
 
 struct Fault {  // --inject KIND:key=value,...
   enum class Kind : std::uint8_t { bitflip, nan, kill, stop, delay, drop_reduction };
@@ -43,6 +45,7 @@ struct Options {
   std::int64_t layers = 4, hidden = 256, heads = 4, seq = 128, vocab = 256;
   double dropout = 0;
   bool tied_embeddings = false;
+  BatchNormScope batch_norm = BatchNormScope::per_micro;
 
   std::string data;  // synthetic | text:PATH; empty: the command's default
   double held_out = 0.1;

@@ -27,13 +27,13 @@ double time_of(F&& call) {
   return median(seconds);
 }
 
-/// The largest weight matrix of the model, the size at which most of its flops run.
+/// The largest weight matrix of the model, the size at which most of its flops run. Filters are matrices: outputs by window.
 std::array<std::int64_t, 2> typical_matrix(Model const& model) {
   std::array<std::int64_t, 2> best{1, 1};
   for (ParamSpec const& p : model.spec.params)
-    if (p.shape.size() == 2 && p.name.find("wte") == std::string::npos && p.name.find("wpe") == std::string::npos &&
+    if (p.shape.size() >= 2 && p.name.find("wte") == std::string::npos && p.name.find("wpe") == std::string::npos &&
         p.elements() > best[0] * best[1])
-      best = {p.shape[0], p.shape[1]};
+      best = {p.shape[0], p.elements() / p.shape[0]};
   return {std::min(best[0], most_width), std::min(best[1], most_width)};
 }
 
@@ -45,6 +45,8 @@ std::int64_t positions_of(Job const& job) {
 }
 
 }  // namespace
+
+bool is_product(std::string_view kind) { return kind == "matmul" || kind.starts_with("convolution"); }
 
 Probe run_probe(Job const& job, Backend& ops, Communicator& replicas) {
   Probe out;
@@ -95,7 +97,7 @@ StepPrediction predict_step(Job const& job, DryRun const& plan, Probe const& pro
   StepPrediction out;
   for (DryRun::Work const& work : plan.work)
     out.compute_seconds +=
-        std::max(work.flops / probe.matmul_flops_per_second, work.kind == "matmul" ? 0.0 : work.bytes / probe.bytes_per_second);
+        std::max(work.flops / probe.matmul_flops_per_second, is_product(work.kind) ? 0.0 : work.bytes / probe.bytes_per_second);
   double total = 0;  // relative cost of all computing actions of one window and lane
   auto const blocks = job.model->shapes();
   auto const cost_of = [&](Action const& a) { return a.chunk.valid() ? seconds_of(blocks[std::size_t(a.chunk.v)]).of(a.what) : 0.0; };

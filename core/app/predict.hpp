@@ -1,6 +1,8 @@
 #pragma once
 // Predictions for a run, made from probes and formulas before the steps that they are compared with (docs/method.md, basis "probe").
 
+#include <string_view>
+
 #include "app/strategy.hpp"
 #include "run/job.hpp"
 
@@ -22,6 +24,8 @@ struct StepPrediction {
   double bubble_fraction = 0;
   double step_seconds() const { return compute_seconds + exposed_seconds; }
 };
+/// Whether operations of this kind run at the rate of products.
+bool is_product(std::string_view kind);
 StepPrediction predict_step(Job const& job, DryRun const& plan, Probe const& probe);
 
 }  // namespace shardmark

@@ -48,6 +48,24 @@ struct Flops {
   double operator()(FlagNonFinite const&) const { return 0; }
   double operator()(SgdUpdate const& o) const { return n(o.weight) * (o.momentum ? 5 : 3) + (o.nesterov ? 2 * n(o.weight) : 0); }
   double operator()(AdamWUpdate const& o) const { return 14 * n(o.weight); }
+
+  // The frame of zeros counts too, as in a product.
+  double operator()(Convolution const& o) const { return 2 * n(o.y) * window(o.w); }
+  double operator()(ConvolutionInput const& o) const { return 2 * n(o.dy) * window(o.w); }
+  double operator()(ConvolutionWeight const& o) const { return 2 * n(o.dy) * window(o.dw); }
+  double operator()(AveragePool const& o) const { return n(o.x); }
+  double operator()(AveragePoolInput const& o) const { return n(o.dx); }
+  double operator()(BatchMoments const& o) const { return 4 * n(o.x); }
+  double operator()(MergeMoments const& o) const { return 10 * n(o.pieces); }
+  double operator()(BatchNorm const& o) const { return 4 * n(o.x); }
+  double operator()(BatchNormWeight const& o) const { return 5 * n(o.x); }
+  double operator()(BatchNormInput const& o) const { return 8 * n(o.x); }
+  double operator()(RunningUpdate const& o) const { return 3 * n(o.moments); }
+  double operator()(InverseDeviation const& o) const { return 3 * n(o.rstd); }
+
+ private:
+  /// Multiply-adds of one output element.
+  static double window(View const& w) { return double(w.shape[1] * w.shape[2] * w.shape[3]); }
 };
 
 }  // namespace

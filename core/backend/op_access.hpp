@@ -69,6 +69,18 @@ struct ViewLister {
   void operator()(FlagNonFinite const& o) const { in(o.x), both(o.flag); }
   void operator()(SgdUpdate const& o) const { in(o.weight, o.gradient, o.scalars), both(o.momentum), out(o.out, o.compute); }
   void operator()(AdamWUpdate const& o) const { in(o.weight, o.gradient, o.scalars), both(o.first, o.second), out(o.out, o.compute); }
+  void operator()(Convolution const& o) const { in(o.x, o.w), out(o.y); }
+  void operator()(ConvolutionInput const& o) const { in(o.dy, o.w), out(o.dx); }
+  void operator()(ConvolutionWeight const& o) const { in(o.dy, o.x), sums(o.write, o.dw); }
+  void operator()(AveragePool const& o) const { in(o.x), out(o.y); }
+  void operator()(AveragePoolInput const& o) const { in(o.dy), out(o.dx); }
+  void operator()(BatchMoments const& o) const { in(o.x), out(o.moments); }
+  void operator()(MergeMoments const& o) const { in(o.pieces), out(o.merged, o.mean, o.rstd); }
+  void operator()(BatchNorm const& o) const { in(o.x, o.mean, o.rstd, o.gamma, o.beta), out(o.y); }
+  void operator()(BatchNormWeight const& o) const { in(o.dy, o.x, o.mean, o.rstd), sums(o.write, o.dgamma, o.dbeta); }
+  void operator()(BatchNormInput const& o) const { in(o.dy, o.x, o.gamma, o.mean, o.rstd, o.dgamma, o.dbeta, o.moments), out(o.dx); }
+  void operator()(RunningUpdate const& o) const { in(o.moments), both(o.mean, o.variance, o.batches); }
+  void operator()(InverseDeviation const& o) const { in(o.variance), out(o.rstd); }
 };
 
 /// Calls f(View const&, Access) for each view that `op` touches, in the order of its members' roles: read, then written.

@@ -30,7 +30,19 @@ constexpr std::array<std::string_view, std::variant_size_v<Op>> names{"matmul",
                                                                       "decide",
                                                                       "flag_nonfinite",
                                                                       "sgd_update",
-                                                                      "adamw_update"};
+                                                                      "adamw_update",
+                                                                      "convolution",
+                                                                      "convolution_input",
+                                                                      "convolution_weight",
+                                                                      "average_pool",
+                                                                      "average_pool_input",
+                                                                      "batch_moments",
+                                                                      "merge_moments",
+                                                                      "batch_norm",
+                                                                      "batch_norm_weight",
+                                                                      "batch_norm_input",
+                                                                      "running_update",
+                                                                      "inverse_deviation"};
 static_assert(!names.back().empty(), "every operation has a name");
 
 /// Where a view's elements lie in each period of `pitch` bytes.

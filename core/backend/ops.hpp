@@ -130,6 +130,92 @@ struct SquaredError {
   double scale = 1;
 };
 
+/// Windows that slide over an image: `height` x `width`, moved by `stride`, the image framed by `padding` zeros on each side.
+struct SlidingWindow {
+  std::int64_t height = 3, width = 3, stride = 1, padding = 0;
+  /// Positions along an extent: floor((extent + 2 padding - window) / stride) + 1, at least 0.
+  std::int64_t down(std::int64_t extent) const { return positions(extent, height); }
+  std::int64_t across(std::int64_t extent) const { return positions(extent, width); }
+  /// Elements of a window over `depth` channels.
+  std::int64_t elements(std::int64_t depth) const { return height * width * depth; }
+
+ private:
+  std::int64_t positions(std::int64_t extent, std::int64_t window) const {
+    std::int64_t const room = extent + 2 * padding - window;
+    return extent == 0 || room < 0 ? 0 : room / stride + 1;
+  }
+};
+
+// Images are [B,H,W,C], channels last: a convolution is then a matmul whose rows are positions (B OH OW), so its bits don't depend on
+// how the batch is split, and each row of a window is one run of memory. All image views are contiguous.
+
+/// y[b,i,j,o] = sum over (k,l,c) of x[b, i stride + k - padding, j stride + l - padding, c] w[o,k,l,c], a correlation, as PyTorch's
+/// Conv2d. x [B,H,W,C], w [O,height,width,C], y [B,OH,OW,O].
+struct Convolution {
+  View x, w, y;
+  SlidingWindow window;
+};
+/// dx of Convolution. Overwrites.
+struct ConvolutionInput {
+  View dy, w, dx;
+  SlidingWindow window;
+};
+/// dw (+)= sum over positions of dy times the window of x.
+struct ConvolutionWeight {
+  View dy, x, dw;
+  SlidingWindow window;
+  Write write = Write::overwrite;
+};
+
+/// Means of windows side by side (stride = window, no padding); rows and columns that fill no window are left out.
+/// x [B,H,W,C], y [B, H / height, W / width, C].
+struct AveragePool {
+  View x, y;
+  std::int64_t height = 2, width = 2;
+};
+/// dx = dy / (height width) of the element's window, 0 outside of all. Overwrites.
+struct AveragePoolInput {
+  View dy, dx;
+  std::int64_t height = 2, width = 2;
+};
+
+/// Moments of a batch by channel, packed as f64 [1 + 2C]: {n, mean[C], M2[C]}, M2 = sum (x - mean)^2; they cross ranks as they are.
+/// x [T,C]. n = 0: all zero.
+struct BatchMoments {
+  View x, moments;
+};
+/// Merges pieces f64 [R, 1 + 2C] in the order of their rows (Chan, Golub and LeVeque 1979; validation rule 15):
+/// merged f64 [1 + 2C], mean [C], rstd [C] = 1 / sqrt(M2 / n + epsilon), with n the merged count.
+struct MergeMoments {
+  View pieces, merged, mean, rstd;
+  double epsilon = 1e-5;
+};
+/// y = gamma (x - mean) rstd + beta by channel (Ioffe and Szegedy 2015). x, y [T,C]; the rest [C].
+struct BatchNorm {
+  View x, mean, rstd, gamma, beta, y;
+};
+/// dgamma (+)= sum dy xhat, dbeta (+)= sum dy, over T: also the sums that BatchNormInput needs.
+struct BatchNormWeight {
+  View dy, x, mean, rstd, dgamma, dbeta;
+  Write write = Write::overwrite;
+};
+/// dx = gamma rstd (dy - dbeta / n - xhat dgamma / n): dgamma, dbeta summed over all that `moments` counts; n is its first element.
+/// dx may be dy.
+struct BatchNormInput {
+  View dy, x, gamma, mean, rstd, dgamma, dbeta, moments, dx;
+};
+/// What evaluation normalises with: mean += momentum (batch mean - mean), variance likewise with M2 / (n - 1), batches += 1.
+/// n = 1: the variance stays, since one value has no unbiased one. n = 0: nothing changes. mean, variance [C], batches i64 [1].
+struct RunningUpdate {
+  View moments, mean, variance, batches;
+  double momentum = 0.1;
+};
+/// rstd = 1 / sqrt(variance + epsilon). [C]
+struct InverseDeviation {
+  View variance, rstd;
+  double epsilon = 1e-5;
+};
+
 struct Fill {
   View to;
   double value = 0;
@@ -185,9 +271,11 @@ struct AdamWUpdate {
   std::int64_t decay_from = 0, decay_to = 0;
 };
 
-using Op = std::variant<Matmul, SumTree, ColumnSum, LayerNorm, LayerNormInput, LayerNormWeight, Gelu, GeluInput, Relu, ReluInput, Attention,
-                        AttentionInput, Embedding, EmbeddingWeight, PositionWeight, Dropout, CrossEntropy, SquaredError, Fill, Copy,
-                        NormLeaves, TreeTotal, Decide, FlagNonFinite, SgdUpdate, AdamWUpdate>;
+using Op =
+    std::variant<Matmul, SumTree, ColumnSum, LayerNorm, LayerNormInput, LayerNormWeight, Gelu, GeluInput, Relu, ReluInput, Attention,
+                 AttentionInput, Embedding, EmbeddingWeight, PositionWeight, Dropout, CrossEntropy, SquaredError, Fill, Copy, NormLeaves,
+                 TreeTotal, Decide, FlagNonFinite, SgdUpdate, AdamWUpdate, Convolution, ConvolutionInput, ConvolutionWeight, AveragePool,
+                 AveragePoolInput, BatchMoments, MergeMoments, BatchNorm, BatchNormWeight, BatchNormInput, RunningUpdate, InverseDeviation>;
 
 /// Up to 10 views; what an operation touches.
 struct Views {

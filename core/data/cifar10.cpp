@@ -12,7 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t pixels = 3 * 32 * 32, record_bytes = 1 + pixels, classes = 10;
+constexpr std::array<std::int64_t, 3> image{3, 32, 32};
+constexpr std::int64_t pixels = image[0] * image[1] * image[2], record_bytes = 1 + pixels, classes = 10;
 
 /// The images of a batch, after a look at each label.
 ImageRun parse(MappedFile const& file) {
@@ -63,7 +64,7 @@ std::unique_ptr<Dataset> open_cifar10(std::string const& folder, DataPart part) 
   std::vector<ImageRun> runs;
   Range all;
   for (MappedFile const& file : source->files()) all.end += runs.emplace_back(parse(file)).images;
-  return std::make_unique<Images>(std::move(source), std::move(runs), all, pixels, classes);
+  return std::make_unique<Images>(std::move(source), std::move(runs), all, image, classes);
 }
 
 }  // namespace shardmark

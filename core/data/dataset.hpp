@@ -1,6 +1,7 @@
 #pragma once
 // Data: a batch is a function of (seed, ordinal) alone, never of the rank count.
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -16,7 +17,8 @@ namespace shardmark {
 struct SampleShape {
   DType input_type = DType::i32, target_type = DType::i32;
   std::vector<std::int64_t> input, target;
-  std::int64_t classes = 0;  // vocabulary or number of classes; 0: regression
+  std::int64_t classes = 0;             // vocabulary or number of classes; 0: regression
+  std::array<std::int64_t, 3> image{};  // channels, height, width, when the input is an image, plane after plane
 };
 
 /// Where the samples came from, for records.
@@ -48,6 +50,9 @@ std::unique_ptr<Dataset> make_synthetic_tokens(std::uint64_t seed, std::int64_t 
 /// Gaussian vectors with labels from a fixed random linear teacher; classes = 0: regression on the teacher's value, target f32 [1].
 std::unique_ptr<Dataset> make_synthetic_vectors(std::uint64_t seed, std::int64_t samples, std::vector<std::int64_t> features,
                                                 std::int64_t classes);
+/// The same as images {channels, height, width}: the vector holds plane after plane.
+std::unique_ptr<Dataset> make_synthetic_images(std::uint64_t seed, std::int64_t samples, std::array<std::int64_t, 3> image,
+                                               std::int64_t classes);
 
 /// Real data are cut in two; training never sees the held-out part.
 enum class DataPart : std::uint8_t { training, held_out };

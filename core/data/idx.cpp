@@ -123,7 +123,8 @@ std::unique_ptr<Dataset> open_idx(std::string const& images, std::string const& 
                 "give files that belong together");
   std::byte const highest = *std::max_element(classes.elements.begin(), classes.elements.end());
   ImageRun const run{pixels.elements.data(), classes.elements.data(), size, 1, count};
-  return std::make_unique<Images>(std::move(source), std::vector{run}, part_of(count, held_out, part, shown, "image"), size,
+  return std::make_unique<Images>(std::move(source), std::vector{run}, part_of(count, held_out, part, shown, "image"),
+                                  std::array<std::int64_t, 3>{1, pixels.shape[1], pixels.shape[2]},
                                   std::max(least_classes, std::to_integer<std::int64_t>(highest) + 1));
 }
 

@@ -6,8 +6,14 @@
 
 namespace shardmark {
 
-Images::Images(std::unique_ptr<MappedSource> source, std::vector<ImageRun> runs, Range samples, std::int64_t pixels, std::int64_t classes)
-    : source_(std::move(source)), runs_(std::move(runs)), samples_(samples), shape_{DType::f32, DType::i32, {pixels}, {1}, classes} {}
+Images::Images(std::unique_ptr<MappedSource> source, std::vector<ImageRun> runs, Range samples, std::array<std::int64_t, 3> image,
+               std::int64_t classes)
+    : source_(std::move(source)), runs_(std::move(runs)), samples_(samples), shape_{DType::f32,
+                                                                                    DType::i32,
+                                                                                    {image[0] * image[1] * image[2]},
+                                                                                    {1},
+                                                                                    classes,
+                                                                                    image} {}
 
 void Images::read(std::int64_t sample, std::span<std::byte> input, std::span<std::byte> target) const {
   expect(sample >= 0 && sample < size(), "a sample of the data set");

@@ -21,7 +21,9 @@ struct ImageRun {
 class Images final : public Dataset {
  public:
   /// @param samples which of the runs' images, counted through all runs, belong to the data set
-  Images(std::unique_ptr<MappedSource> source, std::vector<ImageRun> runs, Range samples, std::int64_t pixels, std::int64_t classes);
+  /// @param image   channels, height, width
+  Images(std::unique_ptr<MappedSource> source, std::vector<ImageRun> runs, Range samples, std::array<std::int64_t, 3> image,
+         std::int64_t classes);
   std::int64_t size() const override { return samples_.size(); }
   SampleShape const& shape() const override { return shape_; }
   DataSource const& source() const override { return source_->describe(); }

@@ -80,11 +80,12 @@ class SyntheticTokens final : public Dataset {
 
 class SyntheticVectors final : public Dataset {
  public:
-  SyntheticVectors(std::uint64_t seed, std::int64_t samples, std::vector<std::int64_t> features, std::int64_t classes)
+  SyntheticVectors(std::uint64_t seed, std::int64_t samples, std::vector<std::int64_t> features, std::int64_t classes,
+                   std::array<std::int64_t, 3> image = {})
       : seed_(seed), samples_(samples) {
     expect(samples > 0 && classes >= 0, "synthetic vectors need samples");
     for (std::int64_t extent : features) features_ *= std::size_t(extent);
-    shape_ = {DType::f32, classes > 0 ? DType::i32 : DType::f32, std::move(features), {1}, classes};
+    shape_ = {DType::f32, classes > 0 ? DType::i32 : DType::f32, std::move(features), {1}, classes, image};
     Randoms const randoms(seed, Purpose::synthetic_data, stream(Role::teacher));
     teacher_.resize(features_ * std::size_t(std::max<std::int64_t>(classes, 1)));
     double const scale = 1 / std::sqrt(double(features_));  // outputs of unit variance
@@ -149,6 +150,11 @@ std::unique_ptr<Dataset> make_synthetic_tokens(std::uint64_t seed, std::int64_t 
 std::unique_ptr<Dataset> make_synthetic_vectors(std::uint64_t seed, std::int64_t samples, std::vector<std::int64_t> features,
                                                 std::int64_t classes) {
   return std::make_unique<SyntheticVectors>(seed, samples, std::move(features), classes);
+}
+
+std::unique_ptr<Dataset> make_synthetic_images(std::uint64_t seed, std::int64_t samples, std::array<std::int64_t, 3> image,
+                                               std::int64_t classes) {
+  return std::make_unique<SyntheticVectors>(seed, samples, std::vector{image[0] * image[1] * image[2]}, classes, image);
 }
 
 }  // namespace shardmark

@@ -10,4 +10,6 @@ FlopsPerToken gpt_flops_per_token(GptFlopsShape const& shape) {
 
 std::int64_t mlp_flops_per_sample(std::int64_t parameters) { return 6 * parameters; }
 
+std::int64_t convnet_flops_per_sample(double forward_flops) { return 3 * std::int64_t(forward_flops); }
+
 }  // namespace shardmark

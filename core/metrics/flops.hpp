@@ -20,5 +20,7 @@ FlopsPerToken gpt_flops_per_token(GptFlopsShape const& shape);
 
 /// A chain of linear layers: 6 a parameter and sample (2 forward, 4 backward).
 std::int64_t mlp_flops_per_sample(std::int64_t parameters);
+/// Forward, and twice as much for the gradients of inputs and weights.
+std::int64_t convnet_flops_per_sample(double forward_flops);
 
 }  // namespace shardmark

@@ -40,6 +40,8 @@ std::size_t Gradients::index(Segment segment) const {
 
 int Gradients::node_of(int leaf) const { return sum_.micros == Fold::tree ? leaf : leaf / leaves_.inner; }
 
+bool Gradients::first_of_node(int leaf) const { return sum_.micros == Fold::tree || leaf % leaves_.inner == 0; }
+
 View Gradients::buffer(Entry const& entry, int node) const {
   if (node == 0) return slice(slab_.view, 0, entry.offset, entry.offset + entry.elements);
   for (auto const& [lowest, tensor] : entry.partial)
@@ -51,10 +53,15 @@ View Gradients::buffer(Entry const& entry, int node) const {
 void Gradients::begin(Segment segment, int leaf, Stream& stream) {
   Entry& e = entry(segment);
   int const node = node_of(leaf);
-  bool const first = sum_.micros == Fold::tree || leaf % leaves_.inner == 0;
+  bool const first = first_of_node(leaf);
   if (node != 0 && first) e.partial.emplace_back(node, arena_.make(dtype_, {e.elements}, Book::gradients, stream));
-  e.current = buffer(e, node);
-  e.write = first ? Write::overwrite : Write::accumulate;
+  resume(segment, leaf);
+}
+
+void Gradients::resume(Segment segment, int leaf) {
+  Entry& e = entry(segment);
+  e.current = buffer(e, node_of(leaf));
+  e.write = first_of_node(leaf) ? Write::overwrite : Write::accumulate;
 }
 
 void Gradients::fold(Segment segment, int leaf, Stream& stream) {

@@ -28,6 +28,8 @@ class Gradients {
   Write write(Segment segment) const { return entry(segment).write; }
   /// Before the backward that computes leaf `leaf` of the window.
   void begin(Segment segment, int leaf, Stream& stream);
+  /// Back to a leaf that was begun, when several are being computed in turns.
+  void resume(Segment segment, int leaf);
   /// After it: merges what the tree allows.
   void fold(Segment segment, int leaf, Stream& stream);
   /// All leaves of the window have been folded.
@@ -53,6 +55,7 @@ class Gradients {
   Entry& entry(Segment segment) { return entries_[index(segment)]; }
   std::size_t index(Segment segment) const;
   int node_of(int leaf) const;
+  bool first_of_node(int leaf) const;
   View buffer(Entry const& entry, int node) const;
 
   SumOrder sum_;

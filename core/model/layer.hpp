@@ -18,6 +18,9 @@ constexpr bool wants_weight(Wanted w) { return (std::uint8_t(w) & 2) != 0; }
 
 /// Why a forward runs.
 enum class Pass : std::uint8_t { train, recompute, evaluate };
+/// Whether a forward moves the running statistics of batch normalisation. Only Pass::train does, once for a micro-batch: a recomputation
+/// keeps them.
+enum class Running : std::uint8_t { keep, update };
 /// Until which half of the backward a saved tensor is needed.
 enum class Until : std::uint8_t { input, weight };
 
@@ -60,6 +63,8 @@ class Observer {
   virtual void see(MicroId micro, std::string_view module, std::string_view kind, View const& view) = 0;
 };
 
+class Pieces;
+
 struct Context {
   Backend& ops;
   Stream& stream;
@@ -67,7 +72,9 @@ struct Context {
   ParameterStore& store;
   Version version;
   MicroBatch const& micro;
+  Pieces& pieces;  // of this micro-batch, whose statistics are merged
   Pass pass = Pass::train;
+  Running running = Running::keep;
   std::uint64_t seed = 1;  // of dropout
   Observer* observer = nullptr;
 
@@ -90,6 +97,7 @@ class Layer {
 struct Block {
   std::string name;
   std::unique_ptr<Layer> body;
+  std::unique_ptr<Layer> merged;  // what comes after the pieces' statistics are merged (batch normalisation); absent: nothing is
   std::size_t slots = 0;
   std::vector<Segment> produces;       // gradient segments that its backward completes a leaf of
   std::vector<UnitId> reads;           // units whose weights it uses

@@ -15,6 +15,11 @@ UnitId ModelSpec::add_unit(std::string name, int slots) {
   return UnitId{std::int32_t(units.size()) - 1};
 }
 
+BufferId ModelSpec::add_buffer(BufferSpec buffer) {
+  buffers.push_back(std::move(buffer));
+  return BufferId{std::int32_t(buffers.size()) - 1};
+}
+
 ParamId ModelSpec::add(UnitId unit, std::string name, std::vector<std::int64_t> full, Initial initial, bool decays, Slice slice) {
   UnitSpec& home = units[std::size_t(unit.v)];
   expect(!decays || home.decaying == home.elements, "parameters that decay come first in their unit");

@@ -45,6 +45,24 @@ struct ParamSpec {
   }
 };
 
+using BufferId = Id<struct BufferTag>;
+
+/// What training moves without a gradient: running statistics, in the accumulator's type, and counters, i64.
+struct BufferSpec {
+  enum class Holds : std::uint8_t { numbers, counter };
+  std::string name;  // as PyTorch would call it
+  UnitId unit;       // whose holders hold it
+  std::vector<std::int64_t> shape;
+  Holds holds = Holds::numbers;
+  double initial = 0;
+  std::int64_t elements() const {
+    std::int64_t n = 1;
+    for (auto d : shape) n *= d;
+    return n;
+  }
+  DType type(DType compute) const { return holds == Holds::counter ? DType::i64 : accumulator(compute); }
+};
+
 /// One flat segment of parameters. Those that decay come first, so that an update is one operation with one range that decays.
 struct UnitSpec {
   std::string name;
@@ -57,13 +75,16 @@ struct UnitSpec {
 struct ModelSpec {
   std::vector<ParamSpec> params;  // canonical order: the order of norms
   std::vector<UnitSpec> units;
+  std::vector<BufferSpec> buffers;  // canonical order
 
   ParamSpec const& operator[](ParamId id) const { return params[std::size_t(id.v)]; }
   UnitSpec const& operator[](UnitId id) const { return units[std::size_t(id.v)]; }
+  BufferSpec const& operator[](BufferId id) const { return buffers[std::size_t(id.v)]; }
   std::int64_t elements() const;
 
   /// A new, empty unit.
   UnitId add_unit(std::string name, int slots = 1);
+  BufferId add_buffer(BufferSpec buffer);
   /// Adds a parameter behind the unit's others. @pre decaying ones come first.
   ParamId add(UnitId unit, std::string name, std::vector<std::int64_t> full, Initial initial, bool decays, Slice slice = {});
 };

@@ -30,6 +30,31 @@ ParameterStore::ParameterStore(ModelSpec const& spec, std::vector<UnitId> held, 
     if (config.states > 1) unit.state1 = state();
     units_.push_back(std::move(unit));
   }
+  make_buffers(ops, stream);
+}
+
+/// Counters first, which keeps everything aligned.
+void ParameterStore::make_buffers(Backend& ops, Stream& stream) {
+  buffer_at_.assign(spec_.buffers.size(), -1);
+  std::int64_t bytes = 0;
+  for (auto holds : {BufferSpec::Holds::counter, BufferSpec::Holds::numbers})
+    for (std::size_t b = 0; b < spec_.buffers.size(); ++b) {
+      BufferSpec const& buffer = spec_.buffers[b];
+      if (buffer.holds != holds || std::find(held_.begin(), held_.end(), buffer.unit) == held_.end()) continue;
+      buffer_at_[b] = bytes;
+      bytes += buffer.elements() * std::int64_t(width(buffer.type(config_.compute)));
+    }
+  if (bytes == 0) return;
+  buffers_ = arena_.make(DType::u8, {bytes}, Book::parameters, stream);
+  for (std::size_t b = 0; b < spec_.buffers.size(); ++b)
+    if (buffer_at_[b] >= 0) ops.run(stream, Fill{buffer(BufferId{std::int32_t(b)}), spec_.buffers[b].initial});
+}
+
+View ParameterStore::buffer(BufferId id) const {
+  BufferSpec const& spec = spec_[id];
+  std::int64_t const at = buffer_at_[std::size_t(id.v)];
+  expect(at >= 0, "this rank doesn't hold that buffer");
+  return view_at(buffers_.view.data + at, buffers_.view.region, spec.type(config_.compute), spec.shape);
 }
 
 ParameterStore::Resident ParameterStore::make_version(Unit const& unit, Version version, Book book, Stream& stream) {

@@ -45,6 +45,11 @@ class ParameterStore {
   /// This rank's equal piece of it; the whole when there is one shard.
   View shard(Part part, UnitId unit, Version version) const;
 
+  /// A buffer's numbers (accumulator's type) or counter (i64). They have no versions: there is one of each.
+  View buffer(BufferId id) const;
+  /// All buffers that this rank holds, as bytes; absent when there are none.
+  Tensor const& buffers() const { return buffers_; }
+
   /// Room for version `to`: the old buffer when nothing in flight or to come needs the old version, else a new one.
   void publish(UnitId unit, Version to, Stream& stream);
   /// A micro-batch in flight needs (unit, version); the last release of a version that isn't retained frees it.
@@ -72,6 +77,7 @@ class ParameterStore {
   Resident const& find(UnitId id, Version version) const;
   Resident& find(UnitId id, Version version) { return const_cast<Resident&>(std::as_const(*this).find(id, version)); }
   void prune(Unit& unit);
+  void make_buffers(Backend& ops, Stream& stream);
   Resident make_version(Unit const& unit, Version version, Book book, Stream& stream);
 
   ModelSpec const& spec_;
@@ -80,6 +86,8 @@ class ParameterStore {
   Arena& arena_;
   std::vector<Unit> units_;  // as held_
   Gradients gradients_;
+  Tensor buffers_;
+  std::vector<std::int64_t> buffer_at_;  // byte of each buffer of the model; -1: another rank's
 };
 
 }  // namespace shardmark

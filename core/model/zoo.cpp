@@ -4,57 +4,10 @@
 
 #include <cmath>
 
-#include "model/layers.hpp"
+#include "model/block_builder.hpp"
 
 namespace shardmark {
 namespace {
-
-/// Collects the layers of one block and hands out its stash slots.
-class BlockBuilder {
- public:
-  template <class L, class... Args>
-  BlockBuilder& add(Args&&... args) {
-    layers_.push_back(std::make_unique<L>(std::forward<Args>(args)..., slots_));
-    slots_ += L::slots;
-    return *this;
-  }
-  BlockBuilder& dropout(double p, std::uint64_t layer) {
-    if (p > 0) layers_.push_back(std::make_unique<DropoutLayer>(p, layer));
-    return *this;
-  }
-  /// What was added since the last call becomes one residual branch.
-  BlockBuilder& residual() {
-    std::vector<std::unique_ptr<Layer>> branch(std::make_move_iterator(layers_.begin() + std::ptrdiff_t(start_)),
-                                               std::make_move_iterator(layers_.end()));
-    layers_.resize(start_);
-    layers_.push_back(std::make_unique<Residual>(std::make_unique<Chain>(std::move(branch))));
-    start_ = layers_.size();
-    return *this;
-  }
-  Block finish(std::string name) {
-    Block block;
-    block.name = std::move(name);
-    block.body = std::make_unique<Chain>(std::move(layers_));
-    block.slots = slots_;
-    return block;
-  }
-
- private:
-  std::vector<std::unique_ptr<Layer>> layers_;
-  std::size_t slots_ = 0, start_ = 0;
-};
-
-/// How weights, biases and gains start, by style.
-struct Initials {
-  InitialStyle style;
-  bool verifying() const { return style == InitialStyle::verifying; }
-  Initial weight(double training_deviation, std::int64_t fan_in) const {
-    return {Initial::Kind::normal, verifying() ? 1 / std::sqrt(double(fan_in)) : training_deviation};
-  }
-  Initial embedding(double training_deviation) const { return {Initial::Kind::normal, verifying() ? 0.5 : training_deviation}; }
-  Initial bias() const { return verifying() ? Initial{Initial::Kind::normal, 0.1} : Initial{}; }
-  Initial gain() const { return verifying() ? Initial{Initial::Kind::normal, 0.2, 1} : Initial{Initial::Kind::one}; }
-};
 
 constexpr double gpt2_deviation = 0.02;
 

@@ -1,15 +1,16 @@
 #pragma once
-// The models: mlp and gpt. Names are those that a PyTorch user expects (h.0.mlp.fc.weight); q, k and v are separate logical
+// The models: mlp, convnet and gpt. Names are those that a PyTorch user expects (h.0.mlp.fc.weight); q, k and v are separate logical
 // parameters that lie side by side.
 
+#include "model/image_layers.hpp"
 #include "model/layer.hpp"
 
 namespace shardmark {
 
 enum class Tied : std::uint8_t { no, yes };
 
-/// training: Kaiming uniform (a = sqrt 5) for the mlp; GPT-2's N(0, 0.02) with residual projections scaled by 1/sqrt(2L), zero biases.
-/// verifying: random nonzero biases and gains, weights of unit fan-in variance, so that no fault hides behind a zero.
+/// training: Kaiming uniform (a = sqrt 5) for the mlp and the convnet; GPT-2's N(0, 0.02) with residual projections scaled by 1/sqrt(2L),
+/// zero biases. verifying: random nonzero biases and gains, weights of unit fan-in variance, so that no fault hides behind a zero.
 enum class InitialStyle : std::uint8_t { training, verifying };
 
 struct GptConfig {
@@ -26,5 +27,15 @@ struct MlpConfig {
 };
 /// `layers` blocks of linear + ReLU, then a block of linear + softmax cross-entropy.
 Model make_mlp(MlpConfig const& config, DType dtype, std::uint64_t seed, InitialStyle style);
+
+struct ConvnetConfig {
+  std::int64_t layers = 3, hidden = 16;  // blocks, channels
+  ImageShape image;
+  std::int64_t classes = 10;
+};
+/// `layers` blocks of 3 x 3 convolution, batch normalisation and ReLU, all but the last with 2 x 2 average pooling behind it while the
+/// image is at least 2 x 2; then a block of global average pooling, linear and softmax cross-entropy. Average pooling has no ties, so its
+/// gradient is a plain linear map that bounds can follow. Convolutions have no bias: batch normalisation would take it out again.
+Model make_convnet(ConvnetConfig const& config, DType dtype, std::uint64_t seed, InitialStyle style);
 
 }  // namespace shardmark

@@ -60,7 +60,9 @@ ProgramParts program_parts(Job const& job, Backend& ops, Arena& arena, Mesh& mes
           .batches = source,
           .samples = job.data->shape(),
           .optimizer = job.optimizer,
-          .reduction = job.reduction};
+          .reduction = job.reduction,
+          .batch_norm = job.batch_norm,
+          .abreast = job.abreast()};
 }
 
 constexpr std::size_t meta_slab = std::size_t(1) << 44;
@@ -84,6 +86,7 @@ Job serial_twin(Job const& job) {
     std::iota(first_block.begin(), first_block.end(), 0);
   }
   schedule = refine(schedule, blocks, first_block);
+  if (twin.abreast() > 1) schedule = side_by_side(std::move(schedule));
   twin.schedule = lower(schedule, blocks, 0, Overlap::off);
   return twin;
 }

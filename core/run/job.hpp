@@ -28,18 +28,22 @@ struct Job {
   std::vector<int> delays = {};  // by block: updates by which the weights that it reads lag behind the latest; empty: none does
   OptimizerSettings optimizer;
   Reduction reduction = Reduction::fixed_tree;
+  BatchNormScope batch_norm = BatchNormScope::per_micro;
   int prefetch = 2;
 
   /// How the rank with data coordinate `replica` reads.
   Cut cut(int replica) const {
     return {.replicas = replicas, .replica = replica, .micros = micros, .all_replicas = plays_all_replicas, .update = update};
   }
+  /// Replicas whose statistics one process merges, block by block.
+  int abreast() const { return plays_all_replicas && batch_norm == BatchNormScope::sync ? replicas : 1; }
   /// Windows of the schedule that one global batch makes.
   int updates_per_batch() const { return update == UpdateOf::micro ? micros : 1; }
   Sampler sampler() const { return Sampler(data->size(), global_batch, seed); }
 };
 
-/// The serial twin of a job: one rank, the same leaves under the same SumOrder (validation rule 2), the same delays (rule 16).
+/// The serial twin of a job: one rank, the same leaves under the same SumOrder (validation rule 2), the same delays (rule 16). With
+/// synchronised batch normalisation its replicas go through each block side by side (rule 15).
 Job serial_twin(Job const& job);
 
 /// What a rank will need and move, found by running its program on shapes alone, without MPI.

@@ -74,6 +74,13 @@ std::vector<bool> recomputed_by(Lane const& lane, Schedule const& schedule) {
   return out;
 }
 
+/// Whose batch statistics are merged: a micro-batch's own, those of all replicas on this rank (a serial twin), or of all ranks.
+std::unique_ptr<Pieces> make_pieces(ProgramParts const& parts) {
+  if (parts.batch_norm == BatchNormScope::sync && parts.mesh.extent(Axis::data) > 1)
+    return std::make_unique<RankPieces>(parts.mesh.over(axes(Axis::data)));
+  return std::make_unique<LocalPieces>(parts.abreast);
+}
+
 }  // namespace
 
 Program::Program(ProgramParts parts)
@@ -88,6 +95,7 @@ Program::Program(ProgramParts parts)
              parts_.ops, *compute_),
       blocks_(blocks_of(parts_.schedule, parts_.lane)),
       recomputed_(recomputed_by(lane_, parts_.schedule)),
+      pieces_(make_pieces(parts_)),
       tally_tree_(parts_.schedule.leaves) {
   expect(parts_.schedule.form == Form::lowered, "the executor runs lowered schedules");
   expect(parts_.schedule.leaves.leaves() == parts_.schedule.micros_per_update(), "every micro-batch of an update is one leaf");
@@ -95,6 +103,7 @@ Program::Program(ProgramParts parts)
   if (auto* host = dynamic_cast<HostStream*>(compute_.get()))
     host->progress([](void* world) { static_cast<Communicator*>(world)->progress(); }, &parts_.mesh.world());
   micros_.reserve(64);
+  halfway_.reserve(std::size_t(parts_.abreast));
   messages_.reserve(16);
   slots_.reserve(16);
   history_.reserve(4096);
@@ -200,69 +209,11 @@ Context Program::context(MicroBatch const& batch, Version version, Pass pass) {
                  .store = store_,
                  .version = version,
                  .micro = batch,
+                 .pieces = *pieces_,
                  .pass = pass,
+                 .running = running(batch.id, pass),
                  .seed = parts_.model.seed,
                  .observer = parts_.observer};
-}
-
-void Program::forward(Action const& action) {
-  Block const& b = block(action.chunk);
-  Live& live = micro(action.micro);
-  for (UnitId u : b.reads) store_.pin(u, action.version);
-  bool const first = action.chunk.v == 0, last = action.chunk.v + 1 == int(parts_.model.blocks.size());
-  Tensor x = first ? live.batch.input : boundaries_.take(action.chunk, action.micro, AtEdge::activation);
-  Context c = context(live.batch, action.version, Pass::train);
-  Tensor y;
-  if (recomputes(action.chunk, action.micro)) {
-    Stash nothing(0, Keep::nothing);
-    boundaries_.put(action.chunk, action.micro, AtEdge::kept_input, x);
-    y = b.body->forward(std::move(x), c, nothing);
-  } else {
-    y = b.body->forward(std::move(x), c, stashes_.open(action.chunk, action.micro, b.slots));
-  }
-  if (parts_.observer != nullptr) parts_.observer->see(action.micro, b.name, "output", y.view);
-  if (!last) boundaries_.put(ChunkId{action.chunk.v + 1}, action.micro, AtEdge::activation, std::move(y));
-}
-
-bool Program::recomputes(ChunkId block, MicroId micro) const {
-  int const micros = parts_.schedule.micros_per_window;
-  return recomputed_[std::size_t(block.v * micros) + std::size_t((micro.v - micro_base_) % micros)];
-}
-
-/// The forward once more, now for its stash. Its loss has been counted, its output is where it belongs, and masks are functions of keys.
-void Program::recompute(Action const& action) {
-  Block const& b = block(action.chunk);
-  MicroBatch again = micro(action.micro).batch;
-  again.tally = spare_tally_;
-  Context c = context(again, action.version, Pass::recompute);
-  b.body->forward(boundaries_.take(action.chunk, action.micro, AtEdge::kept_input), c, stashes_.open(action.chunk, action.micro, b.slots));
-}
-
-void Program::backward(Action const& action, Wanted wanted) {
-  Block const& b = block(action.chunk);
-  Live& live = micro(action.micro);
-  bool const first = action.chunk.v == 0, last = action.chunk.v + 1 == int(parts_.model.blocks.size());
-  int const leaf = leaf_of(action.micro);
-  if (wants_weight(wanted))
-    for (Segment s : b.produces) store_.gradients().begin(s, leaf, *compute_);
-  Tensor dy;
-  if (wants_input(wanted) && !last) dy = boundaries_.take(ChunkId{action.chunk.v + 1}, action.micro, AtEdge::gradient);
-  Stash& stash = stashes_.at(action.chunk, action.micro);
-  Context c = context(live.batch, action.version, Pass::train);
-  Tensor dx = b.body->backward(std::move(dy), c, stash, wanted);
-  if (wants_input(wanted) && !first) {
-    if (parts_.observer != nullptr) parts_.observer->see(action.micro, b.name, "input gradient", dx.view);
-    boundaries_.put(action.chunk, action.micro, AtEdge::gradient, std::move(dx));
-  }
-  if (!wants_weight(wanted)) return stash.drop(Until::input);
-  stashes_.close(action.chunk, action.micro);
-  for (UnitId u : b.reads) store_.release(u, action.version);
-  finish_block(action.micro);
-}
-
-void Program::fold(Action const& action) {
-  int const leaf = leaf_of(action.micro);
-  for (Segment s : block(action.chunk).produces) store_.gradients().fold(s, leaf, *compute_);
 }
 
 Program::Live& Program::micro(MicroId id) {
@@ -322,13 +273,6 @@ MicroBatch Program::upload(HostBatch const& host, MicroId id) {
   if (row == 0) parts_.ops.run(*compute_, Fill{tallies_.view, 0});
   out.tally = with_view(tallies_, reshape(slice(tallies_.view, 0, row, row + 1), {3}));
   return out;
-}
-
-void Program::finish_block(MicroId id) {
-  auto const at = std::find_if(micros_.begin(), micros_.end(), [&](Live const& live) { return live.batch.id == id; });
-  if (--at->blocks_left > 0) return;
-  *at = std::move(micros_.back());
-  micros_.pop_back();
 }
 
 }  // namespace shardmark

@@ -7,6 +7,7 @@
 #include "comm/mesh.hpp"
 #include "data/dataset.hpp"
 #include "model/layer.hpp"
+#include "model/pieces.hpp"
 #include "run/in_flight.hpp"
 #include "run/settings.hpp"
 #include "schedule/schedule.hpp"
@@ -46,6 +47,8 @@ struct ProgramParts {
   SampleShape samples;
   OptimizerSettings optimizer;
   Reduction reduction = Reduction::fixed_tree;
+  BatchNormScope batch_norm = BatchNormScope::per_micro;
+  int abreast = 1;  // replicas that a serial twin plays side by side, block by block, so that their statistics can be merged
   Values values = Values::real;
   Observer* observer = nullptr;
   std::vector<Hook*> hooks = {};
@@ -77,7 +80,8 @@ class Program {
 
   /// Replaces every replica's weights by those of data rank 0.
   void broadcast_weights();
-  /// Forward only, through all stages; collective over the pipeline, whose ranks give the same batch. Returns {loss sum, counted,
+  /// Forward only, through all stages, with rank 0's running statistics; collective over pipeline and replicas. A pipeline's ranks give the
+  /// same batch. Returns {loss sum, counted,
   /// correct} on the rank with the last block, zeros elsewhere.
   std::array<double, 3> evaluate(HostBatch const& batch);
 
@@ -107,14 +111,22 @@ class Program {
     MicroBatch batch;
     int blocks_left = 0;
   };
+  struct Halfway {  // between the two halves of a block that merges statistics
+    Action action;
+    Tensor tensor;
+  };
   void run(Section section, std::int64_t repetition);
   void begin_behind(std::int64_t updates);
   int leaf_of(MicroId micro) const;
   void act(Action const& action, std::int64_t repetition);
   void forward(Action const& action);
+  void put_output(Action const& action, Tensor y);
   void recompute(Action const& action);
   bool recomputes(ChunkId block, MicroId micro) const;
   void backward(Action const& action, Wanted wanted);
+  void finish_backward(Action const& action, Wanted wanted, Tensor dy);
+  void broadcast_buffers();
+  Running running(MicroId micro, Pass pass) const;
   void fold(Action const& action);
   void post(Token token, std::int64_t repetition);
   void wait(Token token);
@@ -150,6 +162,8 @@ class Program {
   OpenRequests requests_;
   std::vector<bool> recomputed_;  // by block and micro-batch of a window
   std::vector<Live> micros_;
+  std::unique_ptr<Pieces> pieces_;
+  std::vector<Halfway> halfway_;
   std::vector<std::pair<UnitId, Tensor>> tied_;
   std::vector<Message> messages_;
   std::vector<View> slots_;  // scratch of tie()

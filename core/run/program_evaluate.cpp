@@ -7,6 +7,7 @@ namespace shardmark {
 std::array<double, 3> Program::evaluate(HostBatch const& batch) {
   expect(boundaries_.size() == 0 && stashes_.open_count() == 0, "evaluation needs a drained program");
   parts_.ops.run(*compute_, Fill{tallies_.view, 0});
+  broadcast_buffers();
   MicroBatch const live = upload(batch, MicroId{std::int32_t(micro_base_)});
   auto const& lane_of = parts_.schedule.lane_of_chunk;
   auto const elsewhere = [&](std::int32_t block) {
@@ -23,6 +24,7 @@ std::array<double, 3> Program::evaluate(HostBatch const& batch) {
     Stash nothing(0, Keep::nothing);
     Context c = context(live, store_.latest(b.reads.front()), Pass::evaluate);
     x = b.body->forward(std::move(x), c, nothing);
+    if (b.merged != nullptr) x = b.merged->forward(std::move(x), c, nothing);
     if (elsewhere(id.v + 1)) cross(Direction::send, ChunkId{id.v + 1}, x);
   }
   compute_->synchronize();

@@ -11,6 +11,9 @@ namespace shardmark {
 enum class Rule : std::uint8_t { sgd, adamw };
 enum class Momentum : std::uint8_t { classic, nesterov };
 
+/// Over which samples batch normalisation takes its statistics: one (replica, micro-batch) by itself, or that micro-batch of all replicas.
+enum class BatchNormScope : std::uint8_t { per_micro, sync };
+
 /// Per-window settings of the optimizer; decay applies to the parameters whose role says so.
 struct OptimizerSettings {
   Rule rule = Rule::sgd;

@@ -198,6 +198,11 @@ Schedule plan_delayed(std::string name, std::vector<int> const& delays, int micr
 /// @throws Error when first_block isn't a partition.
 Schedule refine(Schedule const& coarse, std::vector<BlockShape> const& blocks, std::vector<int> const& first_block);
 
+/// The micro-batches of all replicas of a serial twin side by side: each block runs micro-batch k of every replica before the next block
+/// runs any, so that their statistics can be merged (M = 1, replicas a and b: Fa0 Fb0 Fa1 Fb1 Bb.. instead of Fa0 Fa1 Ba1 ..). The leaves
+/// are the same; they come in another order, which the tree doesn't see. @pre refined, one lane, synchronous
+Schedule side_by_side(Schedule refined);
+
 struct BucketRule {
   std::int64_t cap_bytes = 25 << 20;
   std::int64_t first_cap_bytes = 1 << 20;  // the first bucket closes early, so that communication starts early

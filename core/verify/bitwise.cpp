@@ -63,6 +63,8 @@ constexpr std::array<Kind, 4> kinds = {{
     {"optimizer state 1 of ", 3, [](Program& p, UnitId u) { return state(p, u, Part::state1); }},
 }};
 
+constexpr int buffers_order = 4;
+
 class Comparer {
  public:
   Comparer(BitwiseParts const& parts, Candidate& candidate, Assembly& ranks)
@@ -79,10 +81,28 @@ class Comparer {
       if (kind.order >= 2 && kind.order - 2 >= states) continue;
       for (std::size_t u = 0; u < spec.units.size(); ++u) unit(kind, UnitId{std::int32_t(u)});
     }
+    for (std::size_t b = 0; b < spec.buffers.size(); ++b) buffer(BufferId{std::int32_t(b)});
     return conclude();
   }
 
  private:
+  /// Running statistics are replica 0's; with synchronised batch normalisation every replica's.
+  void buffer(BufferId id) {
+    BufferSpec const& spec = program_.store().spec()[id];
+    auto const& held = program_.store().held();
+    bool const here = std::find(held.begin(), held.end(), spec.unit) != held.end();
+    bool const ours = program_.parts().batch_norm == BatchNormScope::sync || program_.parts().mesh.coordinate(Axis::data) == 0;
+    DType const type = spec.type(parts_.dtype);
+    std::vector<std::byte> expected(std::size_t(spec.elements()) * width(type));
+    if (twin_) std::memcpy(expected.data(), twin_->program().store().buffer(id).data, expected.size());
+    ranks_.from_first(expected);
+    Difference found;
+    if (here && ours) found = difference(program_.store().buffer(id).data, expected.data(), spec.elements(), width(type));
+    ParamId const neighbour = program_.store().spec()[spec.unit].params.front();
+    int const updated = parts_.catalogue.find(TensorKind::updated_weight, neighbour.v);
+    add("final " + spec.name, parts_.catalogue[updated].module, parts_.catalogue[updated].order + buffers_order, spec.elements(), found);
+  }
+
   void add(std::string tensor, std::string module, int order, std::int64_t elements, Difference found) {
     Check check{.part = parts_.part, .tensor = std::move(tensor), .module = std::move(module), .kind = CheckKind::bitwise};
     check.order = order;

@@ -56,6 +56,29 @@ void memory(Candidate& candidate, Proof const& proof, int rank, std::vector<Coun
   out.push_back({"requests outstanding", double(candidate.outstanding()), 0});
 }
 
+/// One broadcast of the running statistics for each forward; with synchronised batch normalisation, two exchanges of statistics for each
+/// block that merges and micro-batch.
+void batch_norm(Candidate& candidate, std::vector<Count>& out) {
+  Program& program = candidate.rig().program();
+  ProgramParts const& parts = program.parts();
+  Tensor const& buffers = program.store().buffers();
+  if (!buffers) return;
+  Traffic::Count broadcasts, exchanges;
+  for (auto const& [key, count] : candidate.traffic().collectives()) {
+    if (key.purpose == "buffers") broadcasts.calls += count.calls, broadcasts.bytes += count.bytes;
+    if (key.purpose == "batch statistics") exchanges.calls += count.calls;
+  }
+  double const forwards = double(parts.schedule.micros_per_update()) * (parts.mesh.extent(Axis::data) > 1 ? 1 : 0);
+  double merging = 0;
+  for (std::size_t b = 0; b < parts.model.blocks.size(); ++b)
+    if (parts.schedule.lane_of_chunk[b] == parts.lane && parts.model.blocks[b].merged != nullptr) merging += 1;
+  bool const sync = parts.batch_norm == BatchNormScope::sync;
+  double const steps = double(candidate.steps());
+  out.push_back({"broadcasts of buffers per update", double(broadcasts.calls) / steps, forwards});
+  out.push_back({"bytes of buffers per update", double(broadcasts.bytes) / steps, forwards * double(buffers.view.bytes())});
+  out.push_back({"exchanges of batch statistics per update", double(exchanges.calls) / steps, sync ? 2 * merging * forwards : 0});
+}
+
 /// Replicas hold equal weights, bit for bit, at the end.
 Count replicas(Candidate& candidate, Assembly& ranks) {
   Mesh& mesh = candidate.rig().mesh();
@@ -88,6 +111,7 @@ std::vector<Check> check_costs(std::string const& part, Candidate& candidate, Pr
   std::vector<Count> mine;
   reductions(candidate, mine);
   memory(candidate, proof, ranks.rank(), mine);
+  batch_norm(candidate, mine);
   mine.push_back(replicas(candidate, ranks));
   mine.push_back(samples(candidate, ranks));
 

@@ -6,6 +6,7 @@
 #include "backend/decorators/absolute.hpp"
 #include "backend/decorators/perturbed.hpp"
 #include "comm/fabric.hpp"
+#include "verify/selections.hpp"
 
 namespace shardmark {
 namespace {
@@ -126,6 +127,21 @@ class Deviate final : public Sink {
   Deviations& out_;
 };
 
+/// The same for each element.
+class DeviateEach final : public Sink {
+ public:
+  DeviateEach(Envelope const& envelope, std::vector<std::vector<double>>& most) : envelope_(envelope), most_(most) {}
+  void take(Piece const& piece) override {
+    double* const most = most_[std::size_t(piece.tensor)].data() + piece.range.begin;
+    double const* const reference = envelope_[std::size_t(piece.tensor)].reference.data() + piece.range.begin;
+    each_value(piece.values, [&](std::int64_t i, double x) { most[i] = std::max(most[i], std::abs(x - reference[i])); });
+  }
+
+ private:
+  Envelope const& envelope_;
+  std::vector<std::vector<double>>& most_;
+};
+
 void run_first_step(EnvelopeParts const& parts, Backend& ops, Sink& sink) {
   auto const self = make_self();
   Capture capture(parts.catalogue, {0, parts.catalogue.micros()}, sink);
@@ -136,39 +152,73 @@ void run_first_step(EnvelopeParts const& parts, Backend& ops, Sink& sink) {
 }
 
 /// The perturbed runs, spread over the ranks.
-Deviations deviate(EnvelopeParts const& parts, Envelope const& envelope, Perturbation by, Assembly& ranks) {
+Deviations deviate(EnvelopeParts const& parts, Envelope const& envelope, Perturbation by, Selections& selections, Assembly& ranks) {
   Deviations out{std::vector<double>(envelope.size()), std::vector<double>(envelope.size())};
   for (int run = ranks.rank(); run < envelope_runs; run += ranks.ranks()) {
     auto const inner = parts.backend();
     by.seed = std::uint64_t(run) + 1;
     PerturbedBackend perturbed(*inner, by);
     Deviate sink(envelope, out);
-    run_first_step(parts, perturbed, sink);
+    MeasureSelections measure(perturbed, by.accumulate, selections);
+    run_first_step(parts, measure, sink);
   }
   ranks.maximum(out.most);
   ranks.sum(out.factors);
   return out;
 }
 
+/// As of e_T: eight random subsets needn't contain the worst one.
+constexpr double selection_subsets = 4;
+
+/// What random selections of undecided inputs do to each tensor.
+void add_selections(EnvelopeParts const& parts, Selections& selections, Assembly& ranks, Envelope& out) {
+  std::vector<double> deviations;
+  for (Selections::Relu const& relu : selections.relus) deviations.push_back(relu.deviation);
+  if (deviations.empty()) return;
+  ranks.maximum(deviations);
+  for (std::size_t i = 0; i < deviations.size(); ++i) selections.relus[i].deviation = deviations[i];
+  auto const undecided = selections.undecided(parts.selection_roundoff);
+  if (std::all_of(undecided.begin(), undecided.end(), [](auto const& near) { return near.empty(); })) return;
+  std::vector<std::vector<double>> most;
+  for (TensorEnvelope const& tensor : out) most.emplace_back(tensor.reference.size(), 0.0);
+  for (int run = ranks.rank(); run < envelope_runs; run += ranks.ranks()) {
+    auto const inner = parts.backend();
+    RandomSelections random(*inner, undecided, std::uint64_t(run) + 1);
+    DeviateEach sink(out, most);
+    run_first_step(parts, random, sink);
+  }
+  for (std::size_t t = 0; t < out.size(); ++t) {
+    ranks.maximum(most[t]);
+    for (double& m : most[t]) {
+      m *= selection_subsets;
+      out[t].mean_selected += m / double(most[t].size());
+    }
+    out[t].selected = std::move(most[t]);
+  }
+}
+
 }  // namespace
 
 Envelope make_envelope(EnvelopeParts const& parts, Assembly& ranks) {
   Envelope out(parts.catalogue.tensors().size());
+  Selections selections;
   {
     auto const inner = parts.backend();
     AbsoluteBackend absolute(*inner);
     DecisionTap tap(absolute);
     Record record(parts.catalogue, absolute, tap, parts.twin.optimizer, out);
-    run_first_step(parts, tap, record);
+    KeepSelections keep(tap, absolute, selections);
+    run_first_step(parts, keep, record);
   }
   auto const narrow = std::count(parts.types.begin(), parts.types.end(), DType::bf16);
   if (std::size_t(narrow) < parts.types.size()) {
-    Deviations const of = deviate(parts, out, {.store = parts.roundoff, .accumulate = parts.roundoff}, ranks);
+    Deviations const of = deviate(parts, out, {.store = parts.roundoff, .accumulate = parts.roundoff}, selections, ranks);
     for (std::size_t t = 0; t < out.size(); ++t) out[t].deviation = of.most[t] / parts.roundoff;
+    if (std::count(parts.types.begin(), parts.types.end(), DType::f32) > 0) add_selections(parts, selections, ranks, out);
   }
   if (narrow > 0) {
     double const store = unit_roundoff(DType::bf16), sums = unit_roundoff(accumulator(DType::bf16));
-    Deviations const of = deviate(parts, out, {.store = store, .accumulate = sums, .cast = store}, ranks);
+    Deviations const of = deviate(parts, out, {.store = store, .accumulate = sums, .cast = store}, selections, ranks);
     for (std::size_t t = 0; t < out.size(); ++t) {
       out[t].bfloat16_deviation = of.most[t] / sums;
       TensorInfo const& info = parts.catalogue[int(t)];

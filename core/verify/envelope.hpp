@@ -28,9 +28,15 @@ struct TensorEnvelope {
   double bfloat16_factor = 0;     // bound of |c - 1|; 0: not tested (no gradient of a weight, or zero)
   double largest = 0;             // max |reference|
   double largest_spread = 0;
+  std::vector<double> selected;  // what ReLU's undecided selections can do to each element in fp32 (selections.hpp); empty: nothing
+  double mean_selected = 0;
 
-  double bound(std::int64_t i, DType type) const { return bound_of(double(spread[std::size_t(i)]), type); }
-  double largest_bound(DType type) const { return bound_of(largest_spread, type); }
+  double bound(std::int64_t i, DType type) const {
+    double const selections = type == DType::f32 && !selected.empty() ? selected[std::size_t(i)] : 0;
+    return bound_of(double(spread[std::size_t(i)]), type) + selections;
+  }
+  /// With the mean of selections: the few elements that they reach don't take the power from the others.
+  double largest_bound(DType type) const { return bound_of(largest_spread, type) + (type == DType::f32 ? mean_selected : 0); }
 
  private:
   double bound_of(double sums, DType type) const {
@@ -46,6 +52,7 @@ struct EnvelopeParts {
   std::function<void()> const& beat;
   std::span<DType const> types;  // that will be held to it
   double roundoff = envelope_roundoff;
+  double selection_roundoff = unit_roundoff(DType::f32);  // which inputs of ReLU are undecided, where fp32 is among the types
 };
 
 /// Collective: every rank makes the reference, the perturbed runs are spread over the ranks.

@@ -17,6 +17,14 @@ Json sizes(GptConfig const& c) {
           {"seq", c.seq},  {"vocab", c.vocab},   {"tied", c.tied == Tied::yes}};
 }
 
+Json sizes(ConvnetConfig const& c) {
+  return {{"kind", "convnet"},
+          {"layers", c.layers},
+          {"hidden", c.hidden},
+          {"image", {c.image.channels, c.image.height, c.image.width}},
+          {"classes", c.classes}};
+}
+
 template <class T>
 Json values(std::vector<std::byte> const& bytes) {
   std::vector<T> out(bytes.size() / sizeof(T));
@@ -61,7 +69,11 @@ std::span<Case const> cases() {
       {.name = "gpt-tied",
        .model = GptConfig{.layers = 1, .hidden = 6, .heads = 3, .seq = 7, .vocab = 13, .tied = Tied::yes},
        .parameters = 20,
-       .elements = 642}};
+       .elements = 642},
+      {.name = "convnet",
+       .model = ConvnetConfig{.layers = 2, .hidden = 4, .image = {2, 5, 4}, .classes = 5},
+       .parameters = 8,
+       .elements = 257}};
   return all;
 }
 
@@ -75,11 +87,17 @@ std::string_view name(Rule rule) { return rule == Rule::sgd ? "sgd" : "adamw"; }
 std::shared_ptr<Model const> make_model(Case const& c) {
   InitialStyle const style = InitialStyle::verifying;
   if (auto const* mlp = std::get_if<MlpConfig>(&c.model)) return std::make_shared<Model const>(make_mlp(*mlp, DType::f64, c.seed, style));
+  if (auto const* convnet = std::get_if<ConvnetConfig>(&c.model))
+    return std::make_shared<Model const>(make_convnet(*convnet, DType::f64, c.seed, style));
   return std::make_shared<Model const>(make_gpt(std::get<GptConfig>(c.model), DType::f64, c.seed, style));
 }
 
 std::shared_ptr<Dataset const> make_data(Case const& c) {
   if (auto const* mlp = std::get_if<MlpConfig>(&c.model)) return make_synthetic_vectors(c.seed, c.samples, {mlp->features}, mlp->classes);
+  if (auto const* convnet = std::get_if<ConvnetConfig>(&c.model)) {
+    ImageShape const& image = convnet->image;
+    return make_synthetic_images(c.seed, c.samples, {image.channels, image.height, image.width}, convnet->classes);
+  }
   auto const& gpt = std::get<GptConfig>(c.model);
   return make_synthetic_tokens(c.seed, c.samples, gpt.seq, gpt.vocab, Ragged::yes);
 }
@@ -93,6 +111,7 @@ Job make_job(Case const& c, Rule rule, int replicas) {
   job.seed = c.seed;
   job.replicas = replicas;
   job.optimizer = settings(rule);
+  job.batch_norm = BatchNormScope::sync;
   auto const blocks = job.model->shapes();
   Schedule const schedule = refine(plan_sequential(replicas > 1 ? "ddp" : "serial", 1), blocks, {0, int(blocks.size())});
   job.schedule = replicas == 1 ? lower(schedule, blocks, 0, Overlap::off)

@@ -17,7 +17,7 @@ inline constexpr std::int64_t stored_updates[] = {1, updates};
 
 struct Case {
   std::string name;  // of its files
-  std::variant<MlpConfig, GptConfig> model;
+  std::variant<MlpConfig, GptConfig, ConvnetConfig> model;
   std::uint64_t seed = 1;  // of weights, data and order
   // 16 samples in batches of 7 are 7, 7, 2: the third update is short, and leaves the last of three replicas without a sample.
   std::int64_t samples = 16, batch = 7;
@@ -33,7 +33,8 @@ std::string_view name(Rule rule);
 
 std::shared_ptr<Model const> make_model(Case const& c);
 std::shared_ptr<Dataset const> make_data(Case const& c);
-/// In fp64. One replica: serial; more: data parallel, in buckets that are reduced while backward runs.
+/// In fp64. One replica: serial; more: data parallel, in buckets that are reduced while backward runs, with synchronised batch
+/// normalisation, which makes replicas equal to PyTorch's full batch.
 Job make_job(Case const& c, Rule rule, int replicas);
 
 /// All that PyTorch needs to repeat the case, as JSON: sizes, settings, initial weights, the batch of each update. Numbers are exact.

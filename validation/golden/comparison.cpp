@@ -94,6 +94,15 @@ Comparison compare(Case const& c, Rule rule, Golden const& golden, Trained const
                                                                     : adamw_tolerance(size, update);
         comparing.take(where, theirs->second, ours->second, tolerance);
       }
+  for (std::int64_t update : stored_updates)
+    for (BufferSpec const& buffer : model->spec.buffers) {
+      std::string const where = key(rule, "buffer", update, buffer.name);
+      auto const theirs = golden.tensors.find(where), ours = trained.tensors.find(where);
+      if (theirs == golden.tensors.end() || ours == trained.tensors.end())
+        out.differences.push_back(where + " is missing");
+      else
+        comparing.take(where, theirs->second, ours->second, share * largest(theirs->second));
+    }
   return out;
 }
 

@@ -5,6 +5,7 @@
 //
 // - Losses, norms: t of the value. Gradients, and weights under SGD: t of the tensor's largest magnitude. These sums have tens to
 //   hundreds of terms, and an update is linear in the gradient; 1e-12 is 9,000 roundings (README.md has the largest error that occurs).
+// - Running statistics of batch normalisation: t of the tensor's largest magnitude; they are means of what the weights make.
 // - Gradients that are zero by identity (the bias of keys: softmax ignores a shift) consist of rounding alone. They are held to t of the
 //   case's largest gradient.
 // - Weights under AdamW: an update moves a weight by rate * m / (s + epsilon). m is a weighted mean (weights a_i) of the clipped gradients

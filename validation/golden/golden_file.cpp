@@ -66,6 +66,11 @@ Golden read_golden(std::string const& name_of_case) {
       for (double& value : values) value = double_at(bytes, at++);
       for (std::string const& rule_and_array : names_of(array)) out.tensors[rule_and_array + "/" + parameter_name] = values;
     }
+  auto const stored = index.value("buffers", nlohmann::json::object());
+  for (auto const& [rule, by_update] : stored.items())
+    for (auto const& [update, buffers] : by_update.items())
+      for (auto const& [buffer, values] : buffers.items())
+        out.tensors[fmt::format("{}.buffer.{}/{}", rule, update, buffer)] = values.get<Values>();
   EXPECT_EQ(bytes.size(), 8 * at) << name_of_case << ".bin is longer than its index says";
   return out;
 }

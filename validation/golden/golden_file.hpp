@@ -11,7 +11,7 @@ namespace shardmark::golden {
 
 /// A parameter's gradient or weight after an update, flat.
 using Values = std::vector<double>;
-/// By "sgd.gradient.1/h.0.attn.q.weight".
+/// By "sgd.gradient.1/h.0.attn.q.weight"; quantities are gradient, weight and buffer.
 using Tensors = std::map<std::string, Values>;
 std::string key(Rule rule, std::string_view quantity, std::int64_t update, std::string_view parameter);
 

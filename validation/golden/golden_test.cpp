@@ -12,8 +12,12 @@
 namespace shardmark::golden {
 namespace {
 
-/// Gradient and weight of every parameter at each stored update; loss, norm and count of all updates.
-int expected_tensors(Case const& c) { return int(2 * std::size(stored_updates) * std::size_t(c.parameters)) + 3 * int(updates); }
+std::size_t buffers_of(Case const& c) { return make_model(c)->spec.buffers.size(); }
+
+/// Gradient and weight of every parameter and every buffer at each stored update; loss, norm and count of all updates.
+int expected_tensors(Case const& c) {
+  return int(std::size(stored_updates) * (2 * std::size_t(c.parameters) + buffers_of(c))) + 3 * int(updates);
+}
 
 class GoldenCase : public ::testing::TestWithParam<Case> {};
 
@@ -26,7 +30,7 @@ TEST_P(GoldenCase, FilesBelongToTheseModelsAndInputs) {
   EXPECT_EQ(model->spec.elements(), c.elements);
   EXPECT_EQ(std::int64_t(golden.shapes.size()), c.parameters);
   for (ParamSpec const& param : model->spec.params) EXPECT_EQ(golden.shapes.at(param.name), param.full) << param.name;
-  EXPECT_EQ(golden.tensors.size(), std::size(rules) * 2 * std::size(stored_updates) * std::size_t(c.parameters));
+  EXPECT_EQ(golden.tensors.size(), std::size(rules) * std::size(stored_updates) * (2 * std::size_t(c.parameters) + buffers_of(c)));
 }
 
 TEST_P(GoldenCase, NothingHidesBehindZeros) {
@@ -71,17 +75,19 @@ TEST_P(GoldenCase, ChangedValueIsFound) {
   for (Rule rule : rules) {
     Trained const run = train(c, rule, ways().front()).front();
     ASSERT_TRUE(compare(c, rule, golden, run).differences.empty());
-    for (ParamSpec const& param : model->spec.params)
-      for (std::int64_t update : stored_updates)
-        for (char const* quantity : {"gradient", "weight"}) {
-          std::string const where = key(rule, quantity, update, param.name);
-          double& value = golden.tensors.at(where).back();
-          double const right = std::exchange(value, value + 1e-11);
-          auto const differences = compare(c, rule, golden, run).differences;
-          ASSERT_EQ(differences.size(), 1u) << where;
-          EXPECT_TRUE(differences[0].starts_with(where + "[")) << differences[0];
-          value = right;
-        }
+    auto const expect_found = [&](std::string const& where) {
+      double& value = golden.tensors.at(where).back();
+      double const right = std::exchange(value, value + 1e-11);
+      auto const differences = compare(c, rule, golden, run).differences;
+      ASSERT_EQ(differences.size(), 1u) << where;
+      EXPECT_TRUE(differences[0].starts_with(where + "[")) << differences[0];
+      value = right;
+    };
+    for (std::int64_t update : stored_updates) {
+      for (ParamSpec const& param : model->spec.params)
+        for (char const* quantity : {"gradient", "weight"}) expect_found(key(rule, quantity, update, param.name));
+      for (BufferSpec const& buffer : model->spec.buffers) expect_found(key(rule, "buffer", update, buffer.name));
+    }
     for (Values Scalars::*series : {&Scalars::loss, &Scalars::norm, &Scalars::counted}) {
       double& value = (golden.scalars.at(rule).*series).back();
       double const right = std::exchange(value, value + 1e-10);

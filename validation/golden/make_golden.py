@@ -91,17 +91,53 @@ class Gpt(nn.Module):
         return self.lm_head(self.ln_f(x))
 
 
+class ImageBlock(nn.Module):
+    def __init__(self, channels, hidden):
+        super().__init__()
+        self.conv = nn.Conv2d(channels, hidden, 3, padding=1, bias=False)
+        self.bn = nn.BatchNorm2d(hidden)
+
+    def forward(self, x):
+        return F.relu(self.bn(self.conv(x)))
+
+
+class Convnet(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        self.image = c["image"]
+        widths = [c["image"][0]] + c["layers"] * [c["hidden"]]
+        self.layers = nn.ModuleList(ImageBlock(i, o) for i, o in zip(widths, widths[1:]))
+        self.fc = nn.Linear(c["hidden"], c["classes"])
+
+    def forward(self, x):
+        x = x.reshape(-1, *self.image)
+        for i, layer in enumerate(self.layers):
+            x = layer(x)
+            if i + 1 < len(self.layers) and min(x.shape[2:]) >= 2:
+                x = F.avg_pool2d(x, 2)
+        return self.fc(x.mean((2, 3)))
+
+
+MODELS = {"mlp": Mlp, "gpt": Gpt, "convnet": Convnet}
+
+
+def channels_last(weight):
+    """Filters as the project stores them, [out, height, width, in]."""
+    return weight.permute(0, 2, 3, 1).contiguous() if weight.dim() == 4 else weight
+
+
 def make_model(inputs):
     """The model with the exported weights: every parameter of one is a parameter of the other."""
     config = inputs["model"]
-    model = (Mlp if config["kind"] == "mlp" else Gpt)(config)
+    model = MODELS[config["kind"]](config)
     parameters = dict(model.named_parameters())
     names = [w["name"] for w in inputs["weights"]]
     if sorted(names) != sorted(parameters):
         raise SystemExit(f"{inputs['case']}: parameters differ: {sorted(set(names) ^ set(parameters))}")
     with torch.no_grad():
         for w in inputs["weights"]:
-            parameters[w["name"]].copy_(torch.tensor(w["values"]).reshape(w["shape"]))
+            values = torch.tensor(w["values"]).reshape(w["shape"])
+            parameters[w["name"]].copy_(values.permute(0, 3, 1, 2) if values.dim() == 4 else values)
     return model, [(name, parameters[name]) for name in names]
 
 
@@ -123,18 +159,18 @@ def batch_of(inputs, update):
 
 
 def train(inputs, rule):
-    """Returns scalars of each update, and {"gradient.1": {name: tensor}, "weight.1": ...}."""
+    """Returns scalars of each update, {"gradient.1": {name: tensor}, "weight.1": ...}, and {"1": {name: values}} of buffers."""
     settings = inputs["settings"][rule]
     model, parameters = make_model(inputs)
     optimizer = make_optimizer(rule, settings, parameters)
-    scalars, tensors = {"loss": [], "norm": [], "counted": []}, {}
+    scalars, tensors, buffers = {"loss": [], "norm": [], "counted": []}, {}, {}
     for update in range(1, len(inputs["updates"]) + 1):
         x, y = batch_of(inputs, update - 1)
         counted = int((y >= 0).sum())
         optimizer.zero_grad()
         loss = F.cross_entropy(model(x).flatten(0, -2), y, ignore_index=-1, reduction="sum") / counted
         loss.backward()
-        gradients = {name: p.grad.clone() for name, p in parameters}
+        gradients = {name: channels_last(p.grad.clone()) for name, p in parameters}
         norm = nn.utils.clip_grad_norm_(model.parameters(), settings["clip_norm"])
         if not norm > settings["clip_norm"]:
             raise SystemExit(f"{inputs['case']}, {rule}: update {update} isn't clipped; lower clip_norm")
@@ -143,16 +179,17 @@ def train(inputs, rule):
             scalars[key].append(value)
         if update in inputs["stored_updates"]:
             tensors[f"gradient.{update}"] = gradients
-            tensors[f"weight.{update}"] = {name: p.detach().clone() for name, p in parameters}
-    return scalars, tensors
+            tensors[f"weight.{update}"] = {name: channels_last(p.detach().clone()) for name, p in parameters}
+            buffers[str(update)] = {name: b.double().flatten().tolist() for name, b in model.named_buffers()}
+    return scalars, tensors, buffers
 
 
 def write_case(text, provenance):
     inputs = json.loads(text)
     names = [w["name"] for w in inputs["weights"]]
-    scalars, arrays = {}, {}
+    scalars, arrays, buffers = {}, {}, {}
     for rule in inputs["settings"]:
-        scalars[rule], tensors = train(inputs, rule)
+        scalars[rule], tensors, buffers[rule] = train(inputs, rule)
         arrays |= {f"{rule}.{key}": value for key, value in tensors.items()}
     # The first gradient is made before any update: it doesn't depend on the rule and is stored once.
     first = [arrays.pop(f"{rule}.gradient.1") for rule in inputs["settings"]]
@@ -166,6 +203,8 @@ def write_case(text, provenance):
         "arrays": list(arrays),
         "parameters": [{"name": w["name"], "shape": w["shape"]} for w in inputs["weights"]],
     }
+    if any(by_update["1"] for by_update in buffers.values()):
+        index["buffers"] = buffers
     flat = torch.cat([array[n].flatten() for array in arrays.values() for n in names])
     (DATA / f"{inputs['case']}.bin").write_bytes(struct.pack(f"<{flat.numel()}d", *flat.tolist()))
     lines = ",\n".join(f" {json.dumps(key)}: {json.dumps(value)}" for key, value in index.items())

@@ -30,6 +30,7 @@ class Keep final : public Hook {
     if (action.what != Do::update || !is_stored(action.version.v)) return;
     program.stream().synchronize();
     keep(program, action.unit, "weight", action.version.v, program.store().flat(Part::master, action.unit, action.version));
+    keep_buffers(program, action.unit, action.version.v);
   }
 
  private:
@@ -39,6 +40,19 @@ class Keep final : public Hook {
   void keep(Program& program, UnitId unit, std::string_view quantity, std::int64_t update, View const& flat) {
     ModelSpec const& spec = program.store().spec();
     for (ParamId id : spec[unit].params) out_.tensors[key(rule_, quantity, update, spec[id].name)] = copy_of(flat, spec[id]);
+  }
+
+  void keep_buffers(Program& program, UnitId unit, std::int64_t update) {
+    auto const& buffers = program.store().spec().buffers;
+    for (std::size_t b = 0; b < buffers.size(); ++b) {
+      if (buffers[b].unit != unit) continue;
+      View const view = program.store().buffer(BufferId{std::int32_t(b)});
+      Values& values = out_.tensors[key(rule_, "buffer", update, buffers[b].name)];
+      if (buffers[b].holds == BufferSpec::Holds::counter)
+        values.assign(1, double(*view.as<std::int64_t>()));
+      else
+        values.assign(view.as<double>(), view.as<double>() + view.elements());
+    }
   }
 
   Rule rule_;

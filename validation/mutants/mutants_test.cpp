@@ -15,6 +15,8 @@ static_assert(mutants_built, "this test links the mutant variants");
 struct Mutant {
   std::string name;
   int replicas, micros;
+  Net net;
+  BatchNormScope batch_norm;
   std::string part;    // the part of verify that must see it
   std::string tensor;  // what it must name; empty: any
   std::string why;
@@ -22,22 +24,29 @@ struct Mutant {
 };
 
 // clang-format off
+constexpr Net gpt = Net::gpt, convnet = Net::convnet;
+constexpr BatchNormScope micro = BatchNormScope::per_micro, sync = BatchNormScope::sync;
 std::vector<Mutant> const mutants{
-    {"skip_reduction",       2, 1, "fp64 gate",    "gradient of lm_head.weight", "one bucket is never reduced"},
-    {"reduce_twice",         2, 1, "fp64 gate",    "gradient of lm_head.weight", "every gradient is R times too large"},
-    {"divide_twice",         3, 1, "fp64 gate",    "gradient of lm_head.weight", "a mean of means: 1/R too small"},
-    {"sum_for_mean",         3, 2, "fp64 gate",    "gradient of lm_head.weight", "R times too large"},
-    {"local_denominator",    3, 1, "fp64 gate",    "gradient of lm_head.weight", "each rank divides by its own count"},
-    {"same_data_everywhere", 2, 1, "fp64 gate",    "",                           "all ranks read rank 0's samples"},
-    {"bf16_accumulation",    2, 2, "fp64 gate",    "gradient of lm_head.weight", "sums of micro-batches are rounded to bf16"},
-    {"ring_for_tree",        4, 1, "fp32 bitwise", "",                           "ranks are summed one after the other"},
+    {"skip_reduction",        2, 1, gpt,     micro, "fp64 gate",    "gradient of lm_head.weight",       "one bucket is never reduced"},
+    {"reduce_twice",          2, 1, gpt,     micro, "fp64 gate",    "gradient of lm_head.weight",       "every gradient is R times too large"},
+    {"divide_twice",          3, 1, gpt,     micro, "fp64 gate",    "gradient of lm_head.weight",       "a mean of means: 1/R too small"},
+    {"sum_for_mean",          3, 2, gpt,     micro, "fp64 gate",    "gradient of lm_head.weight",       "R times too large"},
+    {"local_denominator",     3, 1, gpt,     micro, "fp64 gate",    "gradient of lm_head.weight",       "each rank divides by its own count"},
+    {"same_data_everywhere",  2, 1, gpt,     micro, "fp64 gate",    "",                                 "all ranks read rank 0's samples"},
+    {"bf16_accumulation",     2, 2, gpt,     micro, "fp64 gate",    "gradient of lm_head.weight",       "sums of micro-batches are rounded to bf16"},
+    {"ring_for_tree",         4, 1, gpt,     micro, "fp32 bitwise", "",                                 "ranks are summed one after the other"},
+    {"buffers_of_last_rank",  3, 2, convnet, micro, "fp32 bitwise", "final layers.0.bn.running_mean",   "the wrong rank's running statistics"},
+    {"buffers_not_broadcast", 3, 2, convnet, micro, "fp32 cost",    "broadcasts of buffers per update", "every rank keeps its own"},
+    {"merge_by_local_count",  2, 1, convnet, sync,  "fp64 gate",    "output of layers.0",               "unequal pieces weigh the same"},
 };
 // clang-format on
 
 class Mutants : public ::testing::TestWithParam<Mutant> {
  protected:
   ~Mutants() override { choose_mutant(""); }
-  static Case small(Mutant const& m) { return {.net = Net::gpt, .replicas = m.replicas, .micros = m.micros, .batch = 9, .steps = 3}; }
+  static Case small(Mutant const& m) {
+    return {.net = m.net, .replicas = m.replicas, .micros = m.micros, .batch = 9, .steps = 3, .batch_norm = m.batch_norm};
+  }
 };
 
 TEST_P(Mutants, is_killed_by_the_check_that_its_row_names) {
@@ -83,6 +92,28 @@ TEST(FixedTree, bf16_accumulation_is_killed_by_256_and_seven_ones) {
   choose_mutant("bf16_accumulation");
   EXPECT_NE(sum(), 264);
   choose_mutant("");
+}
+
+/// Both sides of verify share the operation, so the closed form of case 16 is what sees it.
+TEST(Operations, variance_biased_is_killed_by_case_16) {
+  double unbiased[] = {0, 0};
+  for (int faulty : {0, 1}) {
+    choose_mutant(faulty == 1 ? "variance_biased" : "");
+    for (auto const& ops : {make_reference_backend(), make_cpu_backend(Determinism::deterministic)}) {
+      HostStream stream(0);
+      double moments[] = {4, 4.5, 45}, mean[] = {0}, variance[] = {0};
+      std::int64_t batches = 0, one = 1, three = 3;
+      auto const view = [](auto* at, std::int64_t& n, DType type) {
+        return view_at(reinterpret_cast<std::byte*>(at), nullptr, type, {&n, 1});
+      };
+      ops->run(stream, RunningUpdate{view(moments, three, DType::f64), view(mean, one, DType::f64), view(variance, one, DType::f64),
+                                     view(&batches, one, DType::i64), 1});
+      unbiased[faulty] = variance[0];
+    }
+  }
+  choose_mutant("");
+  EXPECT_EQ(unbiased[0], 15);
+  EXPECT_EQ(unbiased[1], 11.25);
 }
 
 TEST(Ledger, drop_sample_is_killed_by_the_count_of_loss_terms) {

@@ -5,8 +5,10 @@
 #include "backend/backend.hpp"
 #include "backend/cpu/run.hpp"
 #include "backend/cpu/run_attention.hpp"
+#include "backend/cpu/run_batch_norm.hpp"
 #include "backend/cpu/run_columns.hpp"
 #include "backend/cpu/run_dropout.hpp"
+#include "backend/cpu/run_images.hpp"
 #include "backend/cpu/run_update.hpp"
 
 namespace shardmark {
@@ -58,6 +60,30 @@ struct Dispatch {
   void update(O const& o) const {
     o.weight.dtype == DType::f64 ? run_update<double>(set, set.update_f64, stream, o) : run_update<float>(set, set.update_f32, stream, o);
   }
+
+  /// Convolutions, whose products are free to choose. bf16 goes the naive way.
+  template <class O>
+  void unfolded(View const& x, O const& o) const {
+    if (x.dtype == DType::f64) return run(Multiply<double>{set.f64, determinism, stream}, o);
+    if (x.dtype == DType::f32) return run(Multiply<float>{set.f32, determinism, stream}, o);
+    run_bfloat16(stream, o);
+  }
+  void operator()(Convolution const& o) const { unfolded(o.x, o); }
+  void operator()(ConvolutionInput const& o) const { unfolded(o.dy, o); }
+  void operator()(ConvolutionWeight const& o) const { unfolded(o.x, o); }
+  void operator()(AveragePool const& o) const {
+    reference::with_floating(o.x.dtype, [&](auto t) { run<decltype(t)>(stream, o); });
+  }
+  void operator()(AveragePoolInput const& o) const {
+    reference::with_floating(o.dy.dtype, [&](auto t) { run<decltype(t)>(stream, o); });
+  }
+  void operator()(BatchMoments const& o) const { hot(o.x, o); }
+  void operator()(MergeMoments const& o) const { run(o); }
+  void operator()(BatchNorm const& o) const { hot(o.x, o); }
+  void operator()(BatchNormWeight const& o) const { hot(o.x, o); }
+  void operator()(BatchNormInput const& o) const { hot(o.x, o); }
+  void operator()(RunningUpdate const& o) const { run(o); }
+  void operator()(InverseDeviation const& o) const { run(o); }
 
   void operator()(Dropout const& o) const {
     typed(o.x.dtype, [&](auto const& kernels) { run_dropout(set, kernels, stream, o); });

@@ -123,6 +123,17 @@ struct Analyse {
   void operator()(CrossEntropy const& o) const { rounding::cross_entropy(to, o); }
   void operator()(SquaredError const& o) const { rounding::squared_error(to, o); }
 
+  void operator()(Convolution const& o) const { rounding::convolution(to, o); }
+  void operator()(ConvolutionInput const& o) const { rounding::convolution_input(to, o); }
+  void operator()(ConvolutionWeight const& o) const { rounding::convolution_weight(to, o); }
+  void operator()(AveragePool const& o) const { rounding::average_pool(to, o); }
+  void operator()(AveragePoolInput const& o) const { rounding::average_pool_input(to, o); }
+  void operator()(BatchMoments const& o) const { rounding::batch_moments(to, o); }
+  void operator()(MergeMoments const& o) const { rounding::merge_moments(to, o); }
+  void operator()(BatchNorm const& o) const { rounding::batch_norm(to, o); }
+  void operator()(BatchNormWeight const& o) const { rounding::batch_norm_weight(to, o); }
+  void operator()(BatchNormInput const& o) const { rounding::batch_norm_input(to, o); }
+
   /// Only casts to a narrower type round, and they do it in storing.
   void operator()(Copy const& o) const {
     if (width(o.to.dtype) < width(o.from.dtype)) to.add(o.to, Dense(o.to.dims()), 0, StoredAs::storage);
@@ -139,7 +150,7 @@ struct Analyse {
     to.add(o.out, std::move(sum), tree_depth(o.x.elements()), StoredAs::accumulator);
   }
 
-  // Selected or set, not rounded; updates have no useful bound (validation, "Bounds").
+  // Selected or set, not rounded; updates have no useful bound (validation, "Bounds"), and nothing in training reads running statistics.
   void operator()(Relu const&) const {}
   void operator()(ReluInput const&) const {}
   void operator()(Fill const&) const {}
@@ -147,6 +158,8 @@ struct Analyse {
   void operator()(FlagNonFinite const&) const {}
   void operator()(SgdUpdate const&) const {}
   void operator()(AdamWUpdate const&) const {}
+  void operator()(RunningUpdate const&) const {}
+  void operator()(InverseDeviation const&) const {}
 };
 
 }  // namespace

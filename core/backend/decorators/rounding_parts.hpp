@@ -27,5 +27,15 @@ void layer_norm_input(Analysis& to, LayerNormInput const& op);
 void layer_norm_weight(Analysis& to, LayerNormWeight const& op);
 void cross_entropy(Analysis& to, CrossEntropy const& op);
 void squared_error(Analysis& to, SquaredError const& op);
+void convolution(Analysis& to, Convolution const& op);
+void convolution_input(Analysis& to, ConvolutionInput const& op);
+void convolution_weight(Analysis& to, ConvolutionWeight const& op);
+void average_pool(Analysis& to, AveragePool const& op);
+void average_pool_input(Analysis& to, AveragePoolInput const& op);
+void batch_moments(Analysis& to, BatchMoments const& op);
+void merge_moments(Analysis& to, MergeMoments const& op);
+void batch_norm(Analysis& to, BatchNorm const& op);
+void batch_norm_weight(Analysis& to, BatchNormWeight const& op);
+void batch_norm_input(Analysis& to, BatchNormInput const& op);
 
 }  // namespace shardmark::rounding

@@ -4,7 +4,9 @@
 
 #include "backend/backend.hpp"
 #include "backend/reference/loops_attention.hpp"
+#include "backend/reference/loops_batch_norm.hpp"
 #include "backend/reference/loops_embedding.hpp"
+#include "backend/reference/loops_images.hpp"
 #include "backend/reference/loops_loss.hpp"
 #include "backend/reference/loops_matmul.hpp"
 #include "backend/reference/loops_memory.hpp"
@@ -101,6 +103,38 @@ struct Interpreter {
   }
   void operator()(SgdUpdate const& o) { o.weight.dtype == DType::f64 ? sgd_update<double>(o) : sgd_update<float>(o); }
   void operator()(AdamWUpdate const& o) { o.weight.dtype == DType::f64 ? adamw_update<double>(o) : adamw_update<float>(o); }
+
+  void operator()(Convolution const& o) {
+    with_floating(o.x.dtype, [&](auto t) { convolution<decltype(t)>(o, room<decltype(t)>(o.y.shape[3]), [this] { stream.tick(); }); });
+  }
+  void operator()(ConvolutionInput const& o) {
+    std::int64_t const image = o.dx.shape[1] * o.dx.shape[2] * o.dx.shape[3];
+    with_floating(o.dy.dtype, [&](auto t) { convolution_input<decltype(t)>(o, room<decltype(t)>(image), [this] { stream.tick(); }); });
+  }
+  void operator()(ConvolutionWeight const& o) {
+    with_floating(o.x.dtype, [&](auto t) { convolution_weight<decltype(t)>(o, [this] { stream.tick(); }); });
+  }
+  void operator()(AveragePool const& o) {
+    with_floating(o.x.dtype, [&](auto t) { average_pool<decltype(t)>(o, room<decltype(t)>(o.x.shape[3])); });
+  }
+  void operator()(AveragePoolInput const& o) {
+    with_floating(o.dy.dtype, [&](auto t) { average_pool_input<decltype(t)>(o); });
+  }
+  void operator()(BatchMoments const& o) {
+    with_floating(o.x.dtype, [&](auto t) { batch_moments<decltype(t)>(o); });
+  }
+  void operator()(MergeMoments const& o) { o.mean.dtype == DType::f64 ? merge_moments<double>(o) : merge_moments<float>(o); }
+  void operator()(BatchNorm const& o) {
+    with_floating(o.x.dtype, [&](auto t) { batch_norm<decltype(t)>(o); });
+  }
+  void operator()(BatchNormWeight const& o) {
+    with_floating(o.x.dtype, [&](auto t) { batch_norm_weight<decltype(t)>(o); });
+  }
+  void operator()(BatchNormInput const& o) {
+    with_floating(o.x.dtype, [&](auto t) { batch_norm_input<decltype(t)>(o); });
+  }
+  void operator()(RunningUpdate const& o) { o.mean.dtype == DType::f64 ? running_update<double>(o) : running_update<float>(o); }
+  void operator()(InverseDeviation const& o) { o.rstd.dtype == DType::f64 ? inverse_deviation<double>(o) : inverse_deviation<float>(o); }
 
   void operator()(Fill const& o) {
     switch (o.to.dtype) {

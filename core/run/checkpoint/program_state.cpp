@@ -1,5 +1,6 @@
 #include "run/checkpoint/program_state.hpp"
 
+#include <algorithm>
 #include <array>
 
 namespace shardmark {
@@ -25,6 +26,7 @@ StoredState stored_state(Model const& model, OptimizerSettings const& optimizer)
     out.weights.push_back({param.name, master, param.full});
     for (Moment const& moment : moments_of(optimizer)) out.moments.push_back({param.name + moment.suffix, master, param.full});
   }
+  for (BufferSpec const& buffer : model.spec.buffers) out.weights.push_back({buffer.name, buffer.type(model.dtype), buffer.shape});
   return out;
 }
 
@@ -43,6 +45,10 @@ HeldState held_state(Program& program) {
       for (Moment const& moment : moments_of(program.parts().optimizer))
         out.moments.push_back({param.name + moment.suffix, param.slice, piece(moment.part)});
     }
+  auto const& buffers = store.spec().buffers;
+  for (std::size_t b = 0; b < buffers.size(); ++b)
+    if (std::find(store.held().begin(), store.held().end(), buffers[b].unit) != store.held().end())
+      out.weights.push_back({buffers[b].name, {}, store.buffer(BufferId{std::int32_t(b)})});
   return out;
 }
 

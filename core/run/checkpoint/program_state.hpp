@@ -16,7 +16,7 @@ struct NamedPiece {
 };
 
 struct StoredState {
-  std::vector<StoredTensor> weights;  // masters, under their canonical names
+  std::vector<StoredTensor> weights;  // masters and buffers, under their canonical names
   std::vector<StoredTensor> moments;  // NAME.exp_avg and NAME.exp_avg_sq, or NAME.momentum_buffer, as PyTorch calls them
 };
 /// All tensors that a job keeps.

@@ -1,7 +1,8 @@
 #!/bin/bash
-# usage: verify.sh RANKS; `ddp verify` as users start it: mpirun and thread ranks, both models, every type, sizes that don't divide.
+# usage: verify.sh RANKS; `ddp verify` as users start it: mpirun and thread ranks, all models, every type, sizes that don't divide.
 set -euo pipefail
 ranks=$1
+convnet="--model convnet --layers 2 --hidden 6 --steps 5"
 gpt="--layers 2 --hidden 48 --heads 3 --seq 17 --vocab 61"
 mpi="$SHARDMARK_MPIRUN -n $ranks $SHARDMARK_BIN/ddp"
 threads="$SHARDMARK_BIN/ddp"
@@ -22,7 +23,12 @@ verified() {
   verified $threads verify --ranks-as-threads "$ranks" --model mlp --batch 15 --accumulate 2 --dtype fp64 --momentum 0.9 --nesterov
   verified $mpi verify $gpt --batch 11 --accumulate 2 --dtype bf16 --tied-embeddings --dropout 0.1 --steps 10
   verified $threads verify --ranks-as-threads "$ranks" --model mlp --batch 13 --dtype bf16 --optimizer adamw --steps 10
+  verified $mpi verify $convnet --batch 10
+  verified $mpi verify $convnet --batch 9 --accumulate 2 --batch-norm sync --dtype fp64
+  verified $threads verify --ranks-as-threads "$ranks" $convnet --batch 9 --accumulate 2 --dtype fp64
+  verified $threads verify --ranks-as-threads "$ranks" $convnet --batch 5 --batch-norm sync --optimizer adamw
   if [[ $ranks == 1 ]]; then
+    verified "$SHARDMARK_BIN/serial" verify $convnet --batch 5 --microbatches 2
     verified "$SHARDMARK_BIN/serial" verify $gpt --batch 5 --microbatches 3
     verified "$SHARDMARK_BIN/serial" verify --model mlp --backend reference --batch 5 --dtype fp64
     verified "$SHARDMARK_BIN/serial" verify $gpt --batch 5 --microbatches 3 --dtype bf16

@@ -60,6 +60,18 @@ TEST_F(Resume, case_118_OtherOptimizersTypesAndModels) {
   expect_same(mlp, 3, 4);
 }
 
+/// Running statistics too. Of ranks that normalise themselves each has its own, and rank 0's are saved.
+TEST_F(Resume, case_118_RunningStatisticsOfBatchNorm) {
+  Options convnet = small_mlp(7);
+  convnet.model = ModelKind::convnet;
+  convnet.hidden = 4;
+  convnet.warmup = 0;
+  convnet.steps = 10;
+  expect_same(convnet, 1, 4);
+  convnet.batch_norm = BatchNormScope::sync;
+  expect_same(convnet, 3, 4);
+}
+
 TEST_F(Resume, WhatThreeRanksSavedAnyNumberLoads) {
   Options const options = text_options();
   Shown const saved = run_leg(options, job_for(options, 3), {.updates = 6, .from = {}, .to = folder_ / "three"});

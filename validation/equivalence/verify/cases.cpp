@@ -15,6 +15,9 @@ std::shared_ptr<Model const> make_model(Case const& c, DType dtype) {
   if (c.net == Net::mlp)
     return std::make_shared<Model const>(
         make_mlp({.layers = 2, .hidden = 24, .features = 16, .classes = 7}, dtype, c.seed, InitialStyle::verifying));
+  if (c.net == Net::convnet)
+    return std::make_shared<Model const>(
+        make_convnet({.layers = 2, .hidden = 5, .image = {3, 7, 6}, .classes = 7}, dtype, c.seed, InitialStyle::verifying));
   GptConfig const config{
       .layers = 2, .hidden = 48, .heads = 3, .seq = 17, .vocab = 61, .tied = c.net == Net::gpt_tied ? Tied::yes : Tied::no};
   return std::make_shared<Model const>(make_gpt(config, dtype, c.seed, InitialStyle::verifying));
@@ -22,6 +25,7 @@ std::shared_ptr<Model const> make_model(Case const& c, DType dtype) {
 
 std::shared_ptr<Dataset const> make_data(Case const& c) {
   if (c.net == Net::mlp) return make_synthetic_vectors(c.seed, samples, {16}, 7);
+  if (c.net == Net::convnet) return make_synthetic_images(c.seed, samples, {3, 7, 6}, 7);
   return make_synthetic_tokens(c.seed, samples, 17, 61, Ragged::yes);
 }
 
@@ -37,6 +41,7 @@ Job make_job(Case const& c, DType dtype) {
   job.replicas = c.replicas;
   job.micros = c.micros;
   job.optimizer = c.optimizer;
+  job.batch_norm = c.batch_norm;
   auto const blocks = job.model->shapes();
   Schedule schedule = refine(plan_sequential(c.replicas > 1 ? "ddp" : "serial", c.micros), blocks, {0, int(blocks.size())});
   if (c.replicas == 1) {

@@ -1,5 +1,5 @@
 #pragma once
-// Small jobs that are proven: serial and data parallel, mlp and gpt, with random biases and gains and ragged counts, so that no
+// Small jobs that are proven: serial and data parallel, mlp, gpt and convnet, with random biases and gains and ragged counts, so that no
 // fault hides behind a zero.
 
 #include "model/zoo.hpp"
@@ -7,7 +7,7 @@
 
 namespace shardmark::testing {
 
-enum class Net : std::uint8_t { mlp, gpt, gpt_tied };
+enum class Net : std::uint8_t { mlp, gpt, gpt_tied, convnet };
 
 struct Case {
   Net net = Net::mlp;
@@ -18,6 +18,7 @@ struct Case {
   DType dtype = DType::f32;
   std::int64_t steps = 5;
   Determinism determinism = Determinism::deterministic;
+  BatchNormScope batch_norm = BatchNormScope::per_micro;
 };
 
 /// `ddp` made by hand: each rank one replica; buckets of a few parameters, reduced while backward runs. One replica: `serial`.

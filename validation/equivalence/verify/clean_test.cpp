@@ -34,6 +34,31 @@ TEST_P(Clean, AdamWithClippingIsVerified) {
 
 INSTANTIATE_TEST_SUITE_P(Jobs, Clean, ::testing::Combine(::testing::Values(Net::mlp, Net::gpt, Net::gpt_tied), ::testing::Values(1, 2, 3)));
 
+struct CleanConvnet : ::testing::TestWithParam<std::tuple<BatchNormScope, int, int>> {};
+
+TEST_P(CleanConvnet, IsVerifiedInBothTypesWithItsBuffers) {
+  auto const [scope, replicas, micros] = GetParam();
+  for (DType const dtype : {DType::f32, DType::f64}) {
+    Verification const result =
+        prove(Case{.net = Net::convnet, .replicas = replicas, .micros = micros, .batch = 9, .dtype = dtype, .batch_norm = scope});
+    expect_verified(result);
+    EXPECT_LT(result.worst_ratio(), drift_ratio) << table(result);
+    std::string const bitwise = std::string(name(dtype)) + " bitwise";
+    for (char const* buffer : {"running_mean", "running_var", "num_batches_tracked"})
+      EXPECT_EQ(find(result, bitwise, std::string("final layers.1.bn.") + buffer).kind, CheckKind::bitwise);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Jobs, CleanConvnet,
+                         ::testing::Combine(::testing::Values(BatchNormScope::per_micro, BatchNormScope::sync),
+                                            ::testing::Values(1, 2, 3, 4, 5), ::testing::Values(1, 2)));
+
+/// Four replicas for three samples: one of them never has any.
+TEST(CleanConvnetRanks, WithoutSamplesCountToo) {
+  for (auto const scope : {BatchNormScope::per_micro, BatchNormScope::sync})
+    expect_verified(prove(Case{.net = Net::convnet, .replicas = 4, .micros = 2, .batch = 3, .batch_norm = scope}));
+}
+
 TEST(CleanGpt, RatiosStayFarFromOneOverSeeds) {
   for (std::uint64_t seed = 1; seed <= 3; ++seed) {
     Verification const result = prove(Case{.net = Net::gpt, .replicas = 2, .batch = 6, .seed = seed, .steps = 0});

@@ -1,7 +1,9 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "planners.hpp"
+#include "schedule/check.hpp"
 
 namespace shardmark::test {
 namespace {
@@ -48,6 +50,25 @@ TEST(Refine, FoldsAfterTheWeightHalfOfASplitBackward) {
               ElementsAre("backward_input chunk 1 micro 0 version 0", "backward_input chunk 0 micro 0 version 0",
                           "backward_weight chunk 1 micro 0 version 0", "fold chunk 1 micro 0", "backward_weight chunk 0 micro 0 version 0",
                           "fold chunk 0 micro 0"));
+}
+
+/// Two replicas of two micro-batches: 0 and 1 are the first's, 2 and 3 the second's.
+TEST(SideBySide, EachBlockRunsAMicroBatchOfAllReplicasBeforeTheNextBlock) {
+  auto const blocks = chain(2);
+  Schedule const schedule = side_by_side(refine(plan_sequential("serial", SumShape{2, 2}), blocks, {0, 2}));
+  auto const text = lines(schedule.lanes.at(0).body);
+  std::vector<std::string> expected;
+  for (int k : {0, 1}) {
+    for (int block : {0, 1})
+      for (int m : {k, k + 2}) expected.push_back(fmt::format("forward chunk {} micro {} version 0", block, m));
+    for (int block : {1, 0}) {
+      for (int m : {k, k + 2}) expected.push_back(fmt::format("backward chunk {} micro {} version 0", block, m));
+      for (int m : {k, k + 2}) expected.push_back(fmt::format("fold chunk {} micro {}", block, m));
+    }
+  }
+  for (char const* end : {"reduce", "decide version 1", "update unit 0 version 1", "update unit 1 version 1"}) expected.push_back(end);
+  EXPECT_EQ(text, expected);
+  check(lower(schedule, blocks, 0, Overlap::off), blocks);
 }
 
 TEST(Refine, BlocksWithoutParametersFoldAndUpdateNothing) {

@@ -154,6 +154,61 @@ TEST_F(Gradients, Embedding) {
   expect_gradient(loss, positions, dpositions, "dpositions");
 }
 
+TEST_F(Gradients, Convolution) {
+  for (SlidingWindow const& window : {SlidingWindow{3, 3, 1, 1}, SlidingWindow{2, 3, 2, 1}, SlidingWindow{1, 2, 3, 0}}) {
+    Dense x = random({2, 5, 6, 3}), w = random({4, window.height, window.width, 3});
+    std::int64_t const down = window.down(5), across = window.across(6);
+    Dense dy = random({2, down, across, 4}), dx(x.view().dims()), dw(w.view().dims());
+    auto loss = [&] {
+      Dense y(dy.view().dims());
+      bench.run(Convolution{x.view(), w.view(), y.view(), window});
+      return inner_product(y, dy);
+    };
+    bench.run(ConvolutionInput{dy.view(), w.view(), dx.view(), window});
+    bench.run(ConvolutionWeight{dy.view(), x.view(), dw.view(), window});
+    expect_gradient(loss, x, dx, "dx");
+    expect_gradient(loss, w, dw, "dw");
+  }
+}
+
+TEST_F(Gradients, AveragePool) {
+  Dense x = random({2, 5, 7, 3}), dy = random({2, 2, 2, 3}), dx(x.view().dims());
+  bench.run(AveragePoolInput{dy.view(), dx.view(), 2, 3});
+  auto loss = [&] {
+    Dense y(dy.view().dims());
+    bench.run(AveragePool{x.view(), y.view(), 2, 3});
+    return inner_product(y, dy);
+  };
+  expect_gradient(loss, x, dx, "dx");
+}
+
+/// In two pieces of 2 and 5 rows, whose statistics are merged: the gradient of each piece depends on the other.
+TEST_F(Gradients, BatchNormOfMergedPieces) {
+  constexpr std::int64_t channels = 3, cut = 2, rows = 7;
+  Dense x = random({rows, channels}), gamma = random({channels}), beta = random({channels}), dy = random({rows, channels});
+  Dense pieces{2, 1 + 2 * channels}, merged{1 + 2 * channels}, mean{channels}, rstd{channels};
+  auto const parts = [&](Dense& whole) { return std::array{slice(whole.view(), 0, 0, cut), slice(whole.view(), 0, cut, rows)}; };
+  auto loss = [&] {
+    Dense y{rows, channels};
+    for (std::int64_t p = 0; p < 2; ++p)
+      bench.run(BatchMoments{parts(x)[std::size_t(p)], reshape(slice(pieces.view(), 0, p, p + 1), {1 + 2 * channels})});
+    bench.run(MergeMoments{pieces.view(), merged.view(), mean.view(), rstd.view()});
+    for (std::size_t p = 0; p < 2; ++p) bench.run(BatchNorm{parts(x)[p], mean.view(), rstd.view(), gamma.view(), beta.view(), parts(y)[p]});
+    return inner_product(y, dy);
+  };
+  loss();
+  Dense dgamma{channels}, dbeta{channels}, dx{rows, channels};
+  for (std::size_t p = 0; p < 2; ++p)
+    bench.run(BatchNormWeight{parts(dy)[p], parts(x)[p], mean.view(), rstd.view(), dgamma.view(), dbeta.view(),
+                              p == 0 ? Write::overwrite : Write::accumulate});
+  for (std::size_t p = 0; p < 2; ++p)
+    bench.run(BatchNormInput{parts(dy)[p], parts(x)[p], gamma.view(), mean.view(), rstd.view(), dgamma.view(), dbeta.view(), merged.view(),
+                             parts(dx)[p]});
+  expect_gradient(loss, x, dx, "dx");
+  expect_gradient(loss, gamma, dgamma, "dgamma");
+  expect_gradient(loss, beta, dbeta, "dbeta");
+}
+
 TEST_F(Gradients, Losses) {
   Dense x = random({6, 7}), target = random({6, 7}), dx{6, 7};
   std::vector<std::int32_t> classes{0, 6, -1, 3, 3, 5};

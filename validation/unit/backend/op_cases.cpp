@@ -294,7 +294,10 @@ std::vector<OpCase> op_cases(DType type, CaseSize size, std::uint64_t seed, DTyp
   cases.losses();
   cases.memory();
   cases.updates();
-  return cases.take();
+  // Updates are left out of some types, so they come last.
+  std::vector<OpCase> out = image_cases(type, size, seed, grid);
+  for (OpCase& c : cases.take()) out.push_back(std::move(c));
+  return out;
 }
 
 }  // namespace shardmark::cases

@@ -203,5 +203,7 @@ class CaseMaker {
 /// Every operation at one size: transposes, strides, epilogues, accumulation, aliases. Inputs are representable in `grid`, so
 /// that cases of two types can have the same numbers.
 std::vector<OpCase> op_cases(DType type, CaseSize size, std::uint64_t seed, DType grid = DType::f32);
+/// The part of it on images and batch statistics.
+std::vector<OpCase> image_cases(DType type, CaseSize size, std::uint64_t seed, DType grid);
 
 }  // namespace shardmark::cases

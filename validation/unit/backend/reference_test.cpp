@@ -94,7 +94,7 @@ TEST_F(Reference, AccumulatingAddsWhatOverwritingGives) {
           }
         },
         first[i].op);
-  EXPECT_EQ(found, 9);
+  EXPECT_EQ(found, 13);
 }
 
 TEST_F(Reference, MatmulIsThePlainSumOverAscendingK) {

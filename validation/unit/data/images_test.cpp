@@ -39,6 +39,7 @@ TEST_F(IdxFiles, case_122_PixelsAndLabelsAreExact) {
   auto const data = open(images_, labels_);
   ASSERT_EQ(data->size(), 4);
   EXPECT_EQ(data->shape().input, std::vector<std::int64_t>{6});
+  EXPECT_THAT(data->shape().image, ElementsAre(1, 3, 2));
   EXPECT_EQ(data->shape().classes, 10);
   for (int image = 0; image < 4; ++image) {
     auto const [input, target] = read_sample<float>(*data, image);
@@ -134,6 +135,7 @@ TEST_F(Cifar10Folders, ImagesOfAllBatchesInOrder) {
   auto const data = open_cifar10(folder_.native(), DataPart::training);
   ASSERT_EQ(data->size(), 15);
   EXPECT_EQ(data->shape().input, std::vector<std::int64_t>{3072});
+  EXPECT_THAT(data->shape().image, ElementsAre(3, 32, 32));
   EXPECT_EQ(data->shape().classes, 10);
   std::int64_t sample = 0;
   for (int b = 1; b <= 5; ++b)

@@ -73,6 +73,16 @@ TEST(SyntheticTokens, SmallestShapes) {
   EXPECT_EQ(data->counted(0), 1);
 }
 
+TEST(SyntheticImages, AreTheSameVectorsWithAShape) {
+  auto const images = make_synthetic_images(3, 8, {2, 3, 4}, 5), vectors = make_synthetic_vectors(3, 8, {24}, 5);
+  EXPECT_EQ(images->shape().image, (std::array<std::int64_t, 3>{2, 3, 4}));
+  EXPECT_EQ(images->shape().input, vectors->shape().input);
+  std::vector<std::byte> a(96), b(96), target(4);
+  images->read(7, a, target);
+  vectors->read(7, b, target);
+  EXPECT_EQ(a, b);
+}
+
 TEST(SyntheticVectors, HaveUnitVarianceAndAllLabels) {
   auto const data = make_synthetic_vectors(3, 500, {4, 5}, 7);
   EXPECT_EQ(data->shape().input, (std::vector<std::int64_t>{4, 5}));

@@ -57,6 +57,15 @@ TEST(Defaults, MlpHasItsOwn) {
   EXPECT_EQ(options.data, "synthetic");
 }
 
+TEST(Defaults, ConvnetHasItsOwn) {
+  Options const options = parse({"bench", "--model", "convnet"});
+  EXPECT_EQ(options.layers, 3);
+  EXPECT_EQ(options.hidden, 16);
+  EXPECT_EQ(options.data, "synthetic");
+  EXPECT_EQ(options.batch_norm, BatchNormScope::per_micro);
+  EXPECT_EQ(parse({"bench", "--model", "convnet", "--layers", "5", "--batch-norm", "sync"}).layers, 5);
+}
+
 TEST(Defaults, LearningRateFollowsTheOptimizer) {
   EXPECT_EQ(parse({"verify", "--optimizer", "adamw"}).lr, 3e-4);
   EXPECT_EQ(parse({"bench", "--optimizer", "sgd"}).lr, 0.1);
@@ -238,8 +247,12 @@ INSTANTIATE_TEST_SUITE_P(Numbers, Refusals,
                                            Refused{{"verify", "--layers", "1000000000"}, {"--layers", "too large"}}));
 
 INSTANTIATE_TEST_SUITE_P(Choices, Refusals,
-                         ::testing::Values(Refused{{"verify", "--model", "resnet"}, {"--model", "resnet", "mlp, gpt"}},
-                                           Refused{{"verify", "--model", "convnet"}, {"convnet", "not in this version", "mlp, gpt"}},
+                         ::testing::Values(Refused{{"verify", "--model", "resnet"}, {"--model", "resnet", "mlp, convnet, gpt"}},
+                                           Refused{{"verify", "--model", "convnet", "--batch-norm", "deferred"},
+                                                   {"deferred", "not in this version", "per-micro, sync"}},
+                                           Refused{{"verify", "--batch-norm", "sync"}, {"--batch-norm", "model gpt", "--model convnet"}},
+                                           Refused{{"verify", "--model", "convnet", "--heads", "2"},
+                                                   {"--heads", "model convnet", "--model gpt"}},
                                            Refused{{"verify", "--dtype", "float"}, {"float", "fp64, fp32, bf16"}},
                                            Refused{{"verify", "--backend", "cuda"}, {"cuda", "not in this version", "reference, cpu"}},
                                            Refused{{"verify", "--comm", "nccl"}, {"nccl", "not in this version"}},

@@ -81,6 +81,7 @@ TEST(Description, IsAConfigurationThatGivesTheSameOptions) {
       {"bench", "--lr", "0.1234567890123", "--no-overlap", "--json", "--eval"},
       {"bench", "--model", "mlp", "--data", "idx:a,b", "--held-out", "0.2", "--eval"},
       {"bench", "--model", "mlp", "--data", "cifar10:a", "--eval"},
+      {"bench", "--model", "convnet", "--data", "cifar10:a", "--batch-norm", "sync"},
       {"verify", "--data", "tokens:a"},
       {"verify", "--ranks-as-threads", "4", "--clip-norm", "1e-300"}};
   for (auto const& line : lines) {

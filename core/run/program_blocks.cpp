@@ -1,0 +1,119 @@
+// Forward and backward of one block and micro-batch.
+
+#include <algorithm>
+
+#include "base/mutant.hpp"
+#include "run/program.hpp"
+
+namespace shardmark {
+
+void Program::forward(Action const& action) {
+  Block const& b = block(action.chunk);
+  Live& live = micro(action.micro);
+  for (UnitId u : b.reads) store_.pin(u, action.version);
+  if (action.chunk == blocks_.front()) broadcast_buffers();
+  Tensor x = action.chunk.v == 0 ? live.batch.input : boundaries_.take(action.chunk, action.micro, AtEdge::activation);
+  Context c = context(live.batch, action.version, Pass::train);
+  bool const again = recomputes(action.chunk, action.micro);
+  if (again) boundaries_.put(action.chunk, action.micro, AtEdge::kept_input, x);
+  Stash nothing(0, Keep::nothing);
+  Tensor y = b.body->forward(std::move(x), c, again ? nothing : stashes_.open(action.chunk, action.micro, b.slots));
+  if (b.merged == nullptr) return put_output(action, std::move(y));
+  halfway_.push_back({action, std::move(y)});
+  if (int(halfway_.size()) < parts_.abreast) return;
+  for (Halfway& h : halfway_) {
+    Context merged = context(micro(h.action.micro).batch, h.action.version, Pass::train);
+    Stash& stash = again ? nothing : stashes_.at(h.action.chunk, h.action.micro);
+    put_output(h.action, b.merged->forward(std::move(h.tensor), merged, stash));
+  }
+  halfway_.clear();
+}
+
+void Program::put_output(Action const& action, Tensor y) {
+  if (parts_.observer != nullptr) parts_.observer->see(action.micro, block(action.chunk).name, "output", y.view);
+  ChunkId const next{action.chunk.v + 1};
+  if (next.v < int(parts_.model.blocks.size())) boundaries_.put(next, action.micro, AtEdge::activation, std::move(y));
+}
+
+bool Program::recomputes(ChunkId block, MicroId micro) const {
+  int const micros = parts_.schedule.micros_per_window;
+  return recomputed_[std::size_t(block.v * micros) + std::size_t((micro.v - micro_base_) % micros)];
+}
+
+/// The forward once more, now for its stash. Its loss has been counted, its output is where it belongs, running statistics have moved, and
+/// masks are functions of keys.
+void Program::recompute(Action const& action) {
+  Block const& b = block(action.chunk);
+  MicroBatch again = micro(action.micro).batch;
+  again.tally = spare_tally_;
+  Context c = context(again, action.version, Pass::recompute);
+  Stash& stash = stashes_.open(action.chunk, action.micro, b.slots);
+  Tensor y = b.body->forward(boundaries_.take(action.chunk, action.micro, AtEdge::kept_input), c, stash);
+  if (b.merged != nullptr) b.merged->forward(std::move(y), c, stash);
+}
+
+void Program::backward(Action const& action, Wanted wanted) {
+  Block const& b = block(action.chunk);
+  if (wants_weight(wanted))
+    for (Segment s : b.produces) store_.gradients().begin(s, leaf_of(action.micro), *compute_);
+  Tensor dy;
+  bool const last = action.chunk.v + 1 == int(parts_.model.blocks.size());
+  if (wants_input(wanted) && !last) dy = boundaries_.take(ChunkId{action.chunk.v + 1}, action.micro, AtEdge::gradient);
+  Stash& stash = stashes_.at(action.chunk, action.micro);
+  if (b.merged == nullptr) return finish_backward(action, wanted, std::move(dy));
+  Context c = context(micro(action.micro).batch, action.version, Pass::train);
+  halfway_.push_back({action, b.merged->backward(std::move(dy), c, stash, wanted)});
+  if (int(halfway_.size()) < parts_.abreast) return;
+  for (Halfway& h : halfway_) {
+    if (wants_weight(wanted))
+      for (Segment s : b.produces) store_.gradients().resume(s, leaf_of(h.action.micro));
+    finish_backward(h.action, wanted, std::move(h.tensor));
+  }
+  halfway_.clear();
+}
+
+/// Through the block's body, to its input.
+void Program::finish_backward(Action const& action, Wanted wanted, Tensor dy) {
+  Block const& b = block(action.chunk);
+  Stash& stash = stashes_.at(action.chunk, action.micro);
+  Context c = context(micro(action.micro).batch, action.version, Pass::train);
+  Tensor dx = b.body->backward(std::move(dy), c, stash, wanted);
+  if (wants_input(wanted) && action.chunk.v > 0) {
+    if (parts_.observer != nullptr) parts_.observer->see(action.micro, b.name, "input gradient", dx.view);
+    boundaries_.put(action.chunk, action.micro, AtEdge::gradient, std::move(dx));
+  }
+  if (!wants_weight(wanted)) return stash.drop(Until::input);
+  stashes_.close(action.chunk, action.micro);
+  for (UnitId u : b.reads) store_.release(u, action.version);
+  finish_block(action.micro);
+}
+
+void Program::fold(Action const& action) {
+  int const leaf = leaf_of(action.micro);
+  for (Segment s : block(action.chunk).produces) store_.gradients().fold(s, leaf, *compute_);
+}
+
+void Program::finish_block(MicroId id) {
+  auto const at = std::find_if(micros_.begin(), micros_.end(), [&](Live const& live) { return live.batch.id == id; });
+  if (--at->blocks_left > 0) return;
+  *at = std::move(micros_.back());
+  micros_.pop_back();
+}
+
+/// Every rank moves its own; in a twin that plays all replicas, those of the first alone move: they are what the others are given.
+Running Program::running(MicroId micro, Pass pass) const {
+  if (pass != Pass::train) return Running::keep;
+  return leaf_of(micro) < parts_.schedule.leaves.inner ? Running::update : Running::keep;
+}
+
+/// Replicas begin each forward with rank 0's running statistics, as PyTorch's DistributedDataParallel does.
+void Program::broadcast_buffers() {
+  Communicator& replicas = parts_.mesh.over(axes(Axis::data));
+  if (!store_.buffers() || replicas.size() == 1 || mutant("buffers_not_broadcast")) return;
+  int const root = mutant("buffers_of_last_rank") ? replicas.size() - 1 : 0;
+  Tensor const& all = store_.buffers();
+  replicas.post(*compute_, Exchange{.what = Collective::broadcast, .send = all, .recv = all, .root = root, .purpose = "buffers"})
+      .wait(*compute_);
+}
+
+}  // namespace shardmark
