@@ -11,7 +11,7 @@ void LaneWriter::update(int version) {
   actions_.push_back({.what = Do::update, .version = {version}});
 }
 
-Schedule empty_pipeline(std::string name, PipelineShape shape, Placement placement) {
+Schedule empty_pipeline(std::string name, PipelineShape shape, ChunkPlacement placement) {
   auto const [stages, micros, chunks] = shape;
   require_input(stages >= 1 && micros >= 1 && chunks >= 1,
                 {fmt::format("{} with {} stages, {} micro-batches and {} chunks a stage", name, stages, micros, chunks),
@@ -20,7 +20,7 @@ Schedule empty_pipeline(std::string name, PipelineShape shape, Placement placeme
   schedule.name = std::move(name);
   for (int chunk = 0; chunk < stages * chunks; ++chunk) {
     int const turn = chunk / stages, place = chunk % stages;
-    bool const back = placement == Placement::vee && turn % 2 == 1;
+    bool const back = placement == ChunkPlacement::vee && turn % 2 == 1;
     schedule.lane_of_chunk.push_back(back ? stages - 1 - place : place);
   }
   schedule.lanes.resize(std::size_t(stages));

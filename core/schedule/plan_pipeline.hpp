@@ -27,13 +27,13 @@ class LaneWriter {
 };
 
 /// How the chunks are placed on the stages.
-enum class Placement : std::uint8_t {
+enum class ChunkPlacement : std::uint8_t {
   loop,  // 0 1 2 0 1 2
   vee    // 0 1 2 2 1 0
 };
 
 /// Empty lanes of a synchronous pipeline. @throws BadRequest for a shape without stages, micro-batches or chunks.
-Schedule empty_pipeline(std::string name, PipelineShape shape, Placement placement = Placement::loop);
+Schedule empty_pipeline(std::string name, PipelineShape shape, ChunkPlacement placement = ChunkPlacement::loop);
 /// The same for schedules that have one chunk a stage.
 Schedule empty_unchunked_pipeline(std::string name, PipelineShape shape);
 

@@ -83,7 +83,7 @@ class VeeLane {
 Schedule plan_vee(PipelineShape shape) {
   require_input(shape.chunks_per_stage == 2, {fmt::format("zb-v with {} chunks a stage", shape.chunks_per_stage),
                                               "the V has one chunk on the way down and one on the way back", "ask for two"});
-  Schedule schedule = empty_pipeline("zb-v", shape, Placement::vee);
+  Schedule schedule = empty_pipeline("zb-v", shape, ChunkPlacement::vee);
   for (int stage = 0; stage < shape.stages; ++stage) VeeLane(schedule.lanes[std::size_t(stage)].body, shape, stage).write();
   return schedule;
 }

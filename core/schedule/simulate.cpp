@@ -26,7 +26,7 @@ double ChunkSeconds::of(Do what) const {
 
 ChunkSeconds seconds_of(BlockShape const& block) { return {block.forward_cost, block.input_cost, block.weight_cost, block.forward_cost}; }
 
-Costs costs_of(std::vector<ChunkSeconds> chunks, Traffic traffic) {
+Costs costs_of(std::vector<ChunkSeconds> chunks, LinkCosts traffic) {
   Costs costs;
   costs.action = [chunks = std::move(chunks)](Action const& action, int) {
     return action.chunk.valid() ? chunks.at(std::size_t(action.chunk.v)).of(action.what) : 0.0;

@@ -35,7 +35,7 @@ struct ChunkSeconds {
 ChunkSeconds seconds_of(BlockShape const& block);
 
 /// What crosses the network. All links are alike.
-struct Traffic {
+struct LinkCosts {
   AlphaBeta link = {};
   std::vector<double> edge_bytes = {};  // of one micro-batch's activation in front of each chunk; its gradient is as large
   double element_bytes = 4;             // of reduced gradients
@@ -43,7 +43,7 @@ struct Traffic {
 };
 
 /// Each action takes what its chunk's entry says, each message and reduction what the link says; exchanges of tied slots are free.
-Costs costs_of(std::vector<ChunkSeconds> chunks, Traffic traffic = {.link = {.alpha_seconds = 0, .bytes_per_second = 1}});
+Costs costs_of(std::vector<ChunkSeconds> chunks, LinkCosts traffic = {.link = {.alpha_seconds = 0, .bytes_per_second = 1}});
 
 struct Span {
   int lane = 0;
