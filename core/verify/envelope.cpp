@@ -172,11 +172,8 @@ constexpr double selection_subsets = 4;
 
 /// What random selections of undecided inputs do to each tensor.
 void add_selections(EnvelopeParts const& parts, Selections& selections, Assembly& ranks, Envelope& out) {
-  std::vector<double> deviations;
-  for (Selections::Relu const& relu : selections.relus) deviations.push_back(relu.deviation);
-  if (deviations.empty()) return;
-  ranks.maximum(deviations);
-  for (std::size_t i = 0; i < deviations.size(); ++i) selections.relus[i].deviation = deviations[i];
+  for (Selections::Relu& relu : selections.relus)
+    if (!relu.deviation.empty()) ranks.maximum(relu.deviation);
   auto const undecided = selections.undecided(parts.selection_roundoff);
   if (std::all_of(undecided.begin(), undecided.end(), [](auto const& near) { return near.empty(); })) return;
   std::vector<std::vector<double>> most;
@@ -207,7 +204,7 @@ Envelope make_envelope(EnvelopeParts const& parts, Assembly& ranks) {
     AbsoluteBackend absolute(*inner);
     DecisionTap tap(absolute);
     Record record(parts.catalogue, absolute, tap, parts.twin.optimizer, out);
-    KeepSelections keep(tap, absolute, selections);
+    KeepSelections keep(tap, selections);
     run_first_step(parts, keep, record);
   }
   auto const narrow = std::count(parts.types.begin(), parts.types.end(), DType::bf16);

@@ -21,7 +21,7 @@ std::vector<std::vector<std::int64_t>> Selections::undecided(double roundoff) co
   for (Relu const& relu : relus) {
     std::vector<std::int64_t>& near = out.emplace_back();
     for (std::size_t i = 0; i < relu.input.size(); ++i)
-      if (std::abs(relu.input[i]) <= 4 * roundoff * (double(relu.spread[i]) + relu.deviation)) near.push_back(std::int64_t(i));
+      if (std::abs(relu.input[i]) <= 4 * roundoff * relu.deviation[i]) near.push_back(std::int64_t(i));
   }
   return out;
 }
@@ -31,11 +31,7 @@ void KeepSelections::run(Stream& stream, Op const& op) {
     auto const x = values_of(relu->x);
     Selections::Relu& kept = out_.relus.emplace_back();
     kept.input.assign(x.begin(), x.end());
-    kept.spread.resize(x.size());
-    auto const known = absolute_.lookup(relu->x);
-    expect(known.has_value(), "what ReLU selects from was computed");
-    double const root = std::sqrt(std::max(1.0, known->terms));
-    for (std::size_t i = 0; i < x.size(); ++i) kept.spread[i] = float(root * known->absolute[i]);
+    kept.deviation.assign(x.size(), 0);
   }
   inner().run(stream, op);
 }
@@ -44,7 +40,8 @@ void MeasureSelections::run(Stream& stream, Op const& op) {
   if (auto const* relu = std::get_if<Relu>(&op)) {
     auto const x = values_of(relu->x);
     Selections::Relu& known = out_.relus.at(next_++);
-    for (std::size_t i = 0; i < x.size(); ++i) known.deviation = std::max(known.deviation, std::abs(x[i] - known.input[i]) / roundoff_);
+    for (std::size_t i = 0; i < x.size(); ++i)
+      known.deviation[i] = std::max(known.deviation[i], std::abs(x[i] - known.input[i]) / roundoff_);
   }
   inner().run(stream, op);
 }

@@ -2,27 +2,27 @@
 // What ReLU selects where rounding decides.
 //
 // A bound grows with the unit roundoff because errors pass through smooth functions. ReLU's gradient isn't smooth: an input x within its
-// own bound of 0 may be passed on by one implementation and not by another, and the gradient then differs by all of dy. In fp64 no input
+// own error of 0 may be passed on by one implementation and not by another, and the gradient then differs by all of dy. In fp64 no input
 // comes that near; in fp32 one of some million does. So inputs with
 //
-//   |x_i| <= 4 sqrt(h_i) u A_i + 4 e_x                 as for every other tensor (envelope.hpp)
+//   |x_i| <= 4 e_i       e_i: the largest deviation of this very element in the perturbed runs of envelope.hpp
 //
-// are undecided, and eight more runs in fp64 select each of them at random. Four times the largest deviation of an element in these runs is
-// added to its bound in fp32. By element, since a selection reaches few (its own sample) or is diluted (sums).
+// are undecided (one that isn't, and crosses 0 all the same, has to be near 0 and further off than four times what eight runs showed), and
+// eight more runs in fp64 select each of them at random. Four times the largest deviation of an element in these runs is added to its bound
+// in fp32. By element, since a selection reaches few (its own sample) or is diluted (sums).
 
 #include <span>
 #include <vector>
 
-#include "backend/decorators/absolute.hpp"
+#include "backend/decorators/decorator.hpp"
 
 namespace shardmark {
 
 /// Every ReLU of a run's first step, in order.
 struct Selections {
   struct Relu {
-    std::vector<double> input;  // of the reference
-    std::vector<float> spread;  // sqrt(h) A
-    double deviation = 0;       // largest of all perturbed runs, over the unit roundoff
+    std::vector<double> input;      // of the reference
+    std::vector<double> deviation;  // largest of all perturbed runs, over the unit roundoff
   };
   std::vector<Relu> relus;
 
@@ -33,11 +33,10 @@ struct Selections {
 /// Around the reference run: keeps the inputs.
 class KeepSelections final : public Decorator {
  public:
-  KeepSelections(Backend& inner, AbsoluteBackend const& absolute, Selections& out) : Decorator(inner), absolute_(absolute), out_(out) {}
+  KeepSelections(Backend& inner, Selections& out) : Decorator(inner), out_(out) {}
   void run(Stream& stream, Op const& op) override;
 
  private:
-  AbsoluteBackend const& absolute_;
   Selections& out_;
 };
 

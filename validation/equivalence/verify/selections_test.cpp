@@ -7,6 +7,7 @@
 #include <array>
 #include <span>
 
+#include "backend/decorators/perturbed.hpp"
 #include "cases.hpp"
 #include "comm/fabric.hpp"
 #include "verify/envelope.hpp"
@@ -85,11 +86,13 @@ TEST_P(SelectionsOf, ARunThatSelectsOtherwiseIsWithinItsBoundsOnlyWithThem) {
   Proven const proven(GetParam());
   Envelope const envelope = proven.envelope(both);
   auto const reference = make_reference_backend();
-  AbsoluteBackend absolute(*reference);
   Selections selections;
   Nothing nothing;
-  KeepSelections keep(absolute, absolute, selections);
+  KeepSelections keep(*reference, selections);
   run_step(proven, keep, nothing);
+  PerturbedBackend perturbed(*reference, {.store = envelope_roundoff, .accumulate = envelope_roundoff, .seed = 1});
+  MeasureSelections measure(perturbed, envelope_roundoff, selections);
+  run_step(proven, measure, nothing);
   std::size_t open = 0;
   auto const undecided = selections.undecided(coarse);
   for (auto const& near : undecided) open += near.size();
