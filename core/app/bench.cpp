@@ -42,6 +42,7 @@ void print_run(RankContext const& context, BenchRun const& run, record::Record c
     print_row("  exposed ms", fmt::format("{:.2f}", c.exposed_seconds.value_or(0) * 1e3),
               fmt::format("predicted {:.2f}", run.prediction.exposed_seconds * 1e3));
   }
+  if (run.stages) fmt::print("{}", stage_table(*run.stages, run.formula.pipeline ? run.formula.pipeline->bubble : std::nullopt));
   auto const& m = r.memory_bytes;
   print_row("ledger peak, MiB", fmt::format("{:.2f}", to_mib(m.ledger_peak)),
             fmt::format("planned {:.2f}, ratio {:.4f}, rank {}", to_mib(m.predicted.value_or(0)), m.ratio.value_or(0), m.rank));

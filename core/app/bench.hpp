@@ -8,6 +8,7 @@
 #include "app/main.hpp"
 #include "app/measure.hpp"
 #include "app/predict.hpp"
+#include "app/stages.hpp"
 #include "record/record.hpp"
 
 namespace shardmark {
@@ -42,6 +43,7 @@ struct BenchRun {
   std::optional<Evaluated> evaluated;
   SaveCost checkpoints;
   std::string unsaved;                          // why a checkpoint couldn't be written, on rank 0; it ended the run
+  std::optional<StageReport> stages;            // of a pipeline, measured after the timed steps; needs warm-up steps
   std::optional<record::PhasesSeconds> phases;  // of a few updates traced after the timed ones
   bool nonfinite() const;
 };

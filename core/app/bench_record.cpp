@@ -131,6 +131,20 @@ std::vector<record::Comm> describe_comm(RankContext const& context, BenchRun con
   return out;
 }
 
+record::Bubble describe_bubble(BenchRun const& run) {
+  if (run.job.mesh.pipeline == 1) return {0.0, 0.0};
+  if (!run.stages) {
+    auto const missing = Measured<double>::missing("its costs come from warm-up steps, and there was none, or the run was stopped");
+    return {missing, missing};
+  }
+  record::Bubble out{0.0, 0.0};
+  for (StageReport::Stage const& stage : run.stages->stages) {
+    out.value = std::max(*out.value, stage.bubble);
+    out.predicted = std::max(*out.predicted, stage.simulated_bubble);
+  }
+  return out;
+}
+
 record::Result describe_result(RankContext const& context, BenchRun const& run, HostExchange& exchange) {
   Options const& o = context.options;
   Measurement const& m = run.measured;
@@ -139,8 +153,8 @@ record::Result describe_result(RankContext const& context, BenchRun const& run, 
   for (double s : m.step_seconds) sum += s;
   r.loop_seconds = {m.loop_seconds, sum / m.loop_seconds};
   r.step_seconds = record::step_seconds(m.step_seconds);
-  r.step_seconds.predicted = run.prediction.step_seconds();
-  if (r.step_seconds.median) r.step_seconds.ratio = *r.step_seconds.median / run.prediction.step_seconds();
+  r.step_seconds.predicted = run.prediction.step_seconds;
+  if (r.step_seconds.median) r.step_seconds.ratio = *r.step_seconds.median / run.prediction.step_seconds;
   r.step_seconds.basis = record::Basis::probe;
   for (int rank = 0; rank < context.world.size(); ++rank) {
     std::int64_t slowest = 0;
@@ -176,7 +190,8 @@ record::Result describe_result(RankContext const& context, BenchRun const& run, 
   r.phases_seconds = run.phases ? Measured<record::PhasesSeconds>(*run.phases)
                                 : Measured<record::PhasesSeconds>::missing("the run was stopped before its traced updates");
   r.comm = describe_comm(context, run);
-  r.bubble_fraction = {run.formula.bubble_fraction, run.formula.bubble_fraction};
+  r.bubble_fraction = describe_bubble(run);
+  r.staleness_steps = run.job.delays.empty() ? 0 : *std::max_element(run.job.delays.begin(), run.job.delays.end());
   if (run.checkpoints.saved > 0) r.checkpoints = record::Checkpoints{run.checkpoints.saved, run.checkpoints.bytes, run.checkpoints.seconds};
   r.memory_bytes = describe_memory(run, exchange);
   r.loss.unit = o.model == ModelKind::gpt ? "nat/token" : "nat/sample";

@@ -4,6 +4,7 @@
 
 #include "app/data_request.hpp"
 #include "app/option_table.hpp"
+#include "app/recompute_rule.hpp"
 #include "data/formats.hpp"
 
 namespace shardmark {
@@ -60,6 +61,13 @@ ConvnetConfig convnet_config(Options const& options, SampleShape const& sample) 
   return {.layers = options.layers, .hidden = options.hidden, .image = {image[0], image[1], image[2]}, .classes = sample.classes};
 }
 
+std::vector<int> delays_of_blocks(Lag const& lag, std::vector<int> const& first_block) {
+  std::vector<int> out;
+  for (std::size_t c = 0; c < lag.of_chunk.size(); ++c)
+    out.insert(out.end(), std::size_t(first_block[c + 1] - first_block[c]), lag.of_chunk[c]);
+  return out;
+}
+
 }  // namespace
 
 SumOrder sum_order(Options const& options) {
@@ -71,7 +79,8 @@ SumOrder sum_order(Options const& options) {
 Schedule lowered_schedule(Strategy const& strategy, Options const& options, std::vector<BlockShape> const& blocks, int ranks) {
   Schedule schedule = strategy.plan(options, ranks);
   schedule.sum = sum_order(options);
-  schedule = refine(schedule, blocks, {0, int(blocks.size())});
+  schedule = refine(schedule, blocks, partition(options, blocks, int(schedule.lane_of_chunk.size())));
+  if (auto const rule = recompute_rule(options, schedule)) schedule = recompute(schedule, *rule);
   if (strategy.reduced_over() != 0) schedule = bucket(schedule, blocks, bucket_rule(options));
   return lower(schedule, blocks, strategy.reduced_over(), options.overlap ? Overlap::on : Overlap::off);
 }
@@ -110,7 +119,7 @@ std::shared_ptr<Dataset const> build_held_out(Options const& options) {
   return open_part(options, parse_data(options.data, data_option), DataPart::held_out);
 }
 
-OptimizerSettings optimizer_settings(Options const& options) {
+OptimizerSettings optimizer_settings(Options const& options, UpdateOf update) {
   OptimizerSettings out;
   out.rule = options.optimizer == OptimizerKind::adamw ? Rule::adamw : Rule::sgd;
   out.momentum = options.momentum;
@@ -121,7 +130,7 @@ OptimizerSettings optimizer_settings(Options const& options) {
   out.rate.shape = options.lr_schedule == LrSchedule::linear   ? RateShape::linear
                    : options.lr_schedule == LrSchedule::cosine ? RateShape::cosine
                                                                : RateShape::constant;
-  out.rate.updates = options.steps + options.warmup;
+  out.rate.updates = (options.steps + options.warmup) * (update == UpdateOf::micro ? options.micros : 1);
   return out;
 }
 
@@ -140,8 +149,11 @@ Job build_job(Options const& options, Strategy const& strategy, int ranks, DType
   job.seed = options.seed;
   job.replicas = job.mesh.data;
   job.micros = options.micros;
-  job.optimizer = optimizer_settings(options);
   job.batch_norm = options.batch_norm;
+  Lag const lag = strategy.lag(options, ranks);
+  job.update = lag.update;
+  job.delays = delays_of_blocks(lag, partition(options, blocks, int(strategy.plan(options, ranks).lane_of_chunk.size())));
+  job.optimizer = optimizer_settings(options, job.update);
   job.reduction = options.deterministic ? Reduction::fixed_tree : Reduction::vendor;
   return job;
 }

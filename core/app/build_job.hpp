@@ -18,7 +18,7 @@ std::shared_ptr<Model const> build_model(Options const& options, SampleShape con
 std::shared_ptr<Dataset const> build_dataset(Options const& options, int replicas, JobPurpose purpose);
 /// The part of the data that training doesn't see. @throws BadRequest when there is none.
 std::shared_ptr<Dataset const> build_held_out(Options const& options);
-OptimizerSettings optimizer_settings(Options const& options);
+OptimizerSettings optimizer_settings(Options const& options, UpdateOf update);
 
 /// @throws BadRequest, BadSchedule: the schedule has passed the checker when this returns
 Job build_job(Options const& options, Strategy const& strategy, int ranks, DType dtype, JobPurpose purpose,

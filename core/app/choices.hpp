@@ -55,6 +55,23 @@ struct Choices<BatchNormScope> {
       {{"per-micro", BatchNormScope::per_micro}, {"deferred", {}}, {"sync", BatchNormScope::sync}}};
 };
 template <>
+struct Choices<PipelineMode> {
+  static constexpr std::array<Choice<PipelineMode>, 4> all{{{"flush", PipelineMode::flush},
+                                                            {"stash", PipelineMode::stash},
+                                                            {"vertical", PipelineMode::vertical},
+                                                            {"2bw", PipelineMode::two_buffers}}};
+};
+template <>
+struct Choices<SplitBackward> {
+  static constexpr std::array<Choice<SplitBackward>, 4> all{
+      {{"off", SplitBackward::off}, {"h1", SplitBackward::h1}, {"h2", SplitBackward::h2}, {"v", SplitBackward::v}}};
+};
+template <>
+struct Choices<BackwardOrder> {
+  static constexpr std::array<Choice<BackwardOrder>, 2> all{
+      {{"newest", BackwardOrder::newest_first}, {"oldest", BackwardOrder::oldest_first}}};
+};
+template <>
 struct Choices<Fault::Kind> {
   static constexpr std::array<Choice<Fault::Kind>, 6> all{{{"bitflip", Fault::Kind::bitflip},
                                                            {"nan", Fault::Kind::nan},

@@ -145,6 +145,7 @@ std::vector<GivenOption> read_config(std::string const& file, std::vector<std::s
 std::string describe_json(Options const& options) {
   Json description = Json::object();
   for (OptionEntry const& entry : option_table()) {
+    if (entry.audience == Audience::some && !options.offers(entry.name)) continue;
     bool const applies = (entry.commands & in(options.command)) != 0;
     description[entry.name] = applies ? to_json(entry.read(options)) : Json();
   }

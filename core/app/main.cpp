@@ -190,6 +190,9 @@ int run_strategy(Strategy const& strategy, int argc, char** argv) {
     Usage usage;
     usage.program = strategy.name();
     usage.left_out = {"rounds"};
+    usage.extra = strategy.offers();
+    usage.micros = strategy.usual_micros();
+    usage.recompute = strategy.usual_recompute();
     ParseResult parsed = parse_options(usage, argc, argv);
     if (!parsed.options) {
       fmt::print("{}", parsed.text);

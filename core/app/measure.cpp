@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "app/asynchronous.hpp"
 #include "metrics/clock.hpp"
 #include "run/watchdog.hpp"
 
@@ -61,11 +62,11 @@ namespace {
 
 constexpr std::int64_t most_reserved = 1 << 20;  // updates
 
-/// One update, timed on this rank.
-double timed_update(Program& program) {
-  if (stop_requested() != 0) program.ask_to_stop();
+/// One global batch, timed on this rank.
+double timed_step(Rig& rig) {
+  if (stop_requested() != 0) rig.program().ask_to_stop();
   std::int64_t const begin = now_ns();
-  program.advance(1);
+  rig.program().advance(rig.job().updates_per_batch());
   return seconds_between(begin, now_ns());
 }
 
@@ -93,27 +94,34 @@ Measurement measure(Rig& rig, Communicator& world, std::int64_t warmup, std::int
   Program& program = rig.program();
   HostExchange exchange(world);
   // Room ahead for what a run plausibly takes; one that goes on for longer grows now and then.
-  program.reserve_history(std::size_t(std::min(warmup + steps, most_reserved)));
+  program.reserve_history(std::size_t(std::min((warmup + steps) * rig.job().updates_per_batch(), most_reserved)));
   Measurement out;
   PssPeak pss;
   std::vector<double> mine;
   mine.reserve(std::size_t(std::min(steps, most_reserved)));
   Proceed proceed = Proceed::on;
-  auto const goes_on = [&] { return proceed == Proceed::on && !program.last().stop; };
+  StopVote vote(program, exchange);
+  bool stopped = false;
+  auto const goes_on = [&] { return proceed == Proceed::on && !stopped; };
   Paused in_warmup, paused;
   for (std::int64_t s = 0; s < warmup && goes_on(); ++s) {
-    timed_update(program);
+    timed_step(rig);
+    stopped = vote.stop();
     proceed = in_warmup.look(between, s + 1);
   }
+  // The ranks of a pipeline that isn't drained wait for each other's next step: they must not meet before it.
+  program.drain();
   std::size_t const before = program.history().size();
   double const waited = program.waiting_seconds(), blocked = rig.data_blocked_seconds();
   exchange.sync();
   AllocationCounts const counts = allocations();
   std::int64_t const begin = now_ns();
   for (std::int64_t s = 0; s < steps && goes_on(); ++s) {
-    mine.push_back(timed_update(program));
+    mine.push_back(timed_step(rig));
+    stopped = vote.stop();
     proceed = paused.look(between, warmup + s + 1);
   }
+  program.drain();
   double const loop = seconds_between(begin, now_ns()) - paused.seconds;
   AllocationCounts const made = allocations() - counts - paused.made;
   pss.look();
@@ -131,8 +139,13 @@ Measurement measure(Rig& rig, Communicator& world, std::int64_t warmup, std::int
   out.allocations = std::int64_t(exchange.max(double(made.ours)));
   out.stopped = !goes_on();
   auto const& history = program.history();
-  if (!history.empty()) out.first_loss = history.front().loss;
+  std::vector<WindowResult> first(history.begin(), history.begin() + (history.empty() ? 0 : 1));
   out.windows.assign(history.begin() + std::ptrdiff_t(before), history.end());
+  if (!program.parts().schedule.synchronous()) {
+    first = windows_of_last_stage(first, program, exchange);
+    out.windows = windows_of_last_stage(out.windows, program, exchange);
+  }
+  if (!first.empty()) out.first_loss = first.front().loss;
   for (WindowResult const& w : out.windows) out.counted += w.counted;
   out.pss_peak = pss.peak();
   return out;

@@ -18,6 +18,9 @@ class Request {
   Request(Usage const& usage, Command command, std::vector<GivenOption> given) : usage_(usage), given_(std::move(given)) {
     options_.program = usage.program;
     options_.command = command;
+    options_.extra = usage.extra;
+    options_.micros = usage.micros;
+    options_.recompute = usage.recompute;
     // The table's order: the preset and the model come first, and decide the defaults of what follows.
     std::stable_sort(given_.begin(), given_.end(), [](GivenOption const& a, GivenOption const& b) { return a.entry < b.entry; });
   }

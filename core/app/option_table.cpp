@@ -84,6 +84,12 @@ Binding words(std::string Options::*field) {
           [=](Options const& options) { return (options.*field).empty() ? OptionValue() : OptionValue(options.*field); }};
 }
 
+/// Reads as absent in programs that don't offer it.
+Binding offered(char const* name, Binding binding) {
+  return {binding.takes, binding.assign,
+          [name, read = binding.read](Options const& options) { return options.offers(name) ? read(options) : OptionValue(); }};
+}
+
 /// Reads as absent unless `applies`.
 Binding when(bool (*applies)(Options const&), Binding binding) {
   return {binding.takes, binding.assign,
@@ -159,7 +165,7 @@ std::vector<OptionEntry> make_table() {
   std::vector<OptionEntry> table;
   char const* group = "";
   auto add = [&](char const* name, char const* value_name, Binding binding, char const* meaning, CommandSet commands = in_all) {
-    table.push_back({name, group, value_name, meaning, binding.takes, commands, binding.assign, binding.read});
+    table.push_back({name, group, value_name, meaning, binding.takes, commands, Audience::all, binding.assign, binding.read});
   };
 
   group = "Model";
@@ -194,6 +200,22 @@ std::vector<OptionEntry> make_table() {
   add("warmup", "N", whole(&Options::warmup, 0, limits::steps), "updates before them [bench 3, verify 0]", bench_alone);
   add("rounds", "N", whole(&Options::rounds, 1, limits::rounds), "of a comparison; 6 or more for an official set [3]", bench_alone);
   add("seed", "N", whole(&Options::seed, 0, std::numeric_limits<std::int64_t>::max()), "of weights, data order and dropout [1]");
+
+  group = "Pipeline";
+  auto some = [&](char const* name, char const* value_name, Binding binding, char const* meaning) {
+    add(name, value_name, offered(name, std::move(binding)), meaning);
+    table.back().audience = Audience::some;
+  };
+  some("mode", "flush|stash|vertical|2bw", choice(&Options::mode),
+       "drain after each batch, or go on with stashed weights, with weights of one age on all stages, or with two buffers [flush]");
+  some("virtual-stages", "V", whole(&Options::virtual_stages, 1, limits::ranks), "chunks on each rank: interleaved 1F1B [1]");
+  some("split-backward", "off|h1|h2|v", choice(&Options::split_backward),
+       "gradients of inputs and of weights apart: zero-bubble schedules [off]");
+  some("backward-order", "newest|oldest", choice(&Options::backward_order), "which micro-batch goes backward first [newest]");
+  some("balance", "auto|N,N,...", words(&Options::balance), "blocks of each chunk, or equal cost [auto]");
+  some("split-points", "NAME,...", words(&Options::split_points), "blocks with which the chunks after the first begin");
+  some("recompute", "RULE", words(&Options::recompute),
+       "what forwards don't keep: none, all, every:K (blocks), except-last-micro, last-stage-off [gpipe all, else none]");
 
   group = "Optimizer";
   add("optimizer", "sgd|adamw", choice(&Options::optimizer), "update rule [verify sgd, else adamw]");
@@ -261,25 +283,9 @@ OptionEntry const* find_option(std::string_view name) {
 }
 
 bool is_of_later_version(std::string_view name) {
-  static constexpr std::string_view names[] = {"micro-batch-size",
-                                               "recompute",
-                                               "mode",
-                                               "virtual-stages",
-                                               "split-backward",
-                                               "schedule",
-                                               "balance",
-                                               "dp",
-                                               "pp",
-                                               "tp",
-                                               "stage",
-                                               "zero",
-                                               "sequence-parallel",
-                                               "backward-order",
-                                               "link",
-                                               "expect",
-                                               "memory-timeline",
-                                               "reduce-order",
-                                               "threads-per-rank"};
+  static constexpr std::string_view names[] = {
+      "micro-batch-size", "schedule",        "dp", "pp", "tp", "stage", "zero", "sequence-parallel", "link", "expect", "memory-timeline",
+      "reduce-order",     "threads-per-rank"};
   for (std::string_view known : names)
     if (known == name) return true;
   return false;

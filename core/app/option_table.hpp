@@ -36,6 +36,9 @@ using CommandSet = std::uint8_t;
 constexpr CommandSet in(Command command) { return CommandSet(1u << unsigned(command)); }
 inline constexpr CommandSet in_all = in(Command::plan) | in(Command::verify) | in(Command::bench);
 
+/// some: programs say in Usage::extra that they offer it.
+enum class Audience : std::uint8_t { all, some };
+
 struct OptionEntry {
   std::string name;        // without dashes; a flag that can be switched off also answers to no-NAME
   std::string group;       // heading in --help
@@ -43,6 +46,7 @@ struct OptionEntry {
   std::string meaning;     // for --help, with the default in brackets; of no-NAME for a flag that is on unless it is switched off
   Takes takes = Takes::text;
   CommandSet commands = in_all;
+  Audience audience = Audience::all;
   /// Checks and assigns. `origin` names the option as the user wrote it. @throws BadRequest
   std::function<void(Options&, OptionValue const&, std::string const& origin)> assign;
   /// The value in use; monostate where the option doesn't apply.

@@ -18,8 +18,11 @@ namespace {
 /// The options that `usage` offers.
 std::vector<std::string> offered_names(Usage const& usage) {
   std::vector<std::string> names;
+  auto const in = [](std::vector<std::string> const& list, std::string const& name) {
+    return std::find(list.begin(), list.end(), name) != list.end();
+  };
   for (OptionEntry const& entry : option_table())
-    if (std::find(usage.left_out.begin(), usage.left_out.end(), entry.name) == usage.left_out.end()) names.push_back(entry.name);
+    if (!in(usage.left_out, entry.name) && (entry.audience == Audience::all || in(usage.extra, entry.name))) names.push_back(entry.name);
   return names;
 }
 
@@ -56,6 +59,7 @@ class CommandLine {
       std::string const name = word.substr(std::min(word.find_first_not_of('-'), word.size()),
                                            word.find('=') - std::min(word.find_first_not_of('-'), word.size()));
       require_input(!is_of_later_version(name), {dashed(name), "not in this version", "leave it out"});
+      require_input(find_option(name) == nullptr, {dashed(name), fmt::format("means nothing in {}", usage_.program), "leave it out"});
       std::string const close = nearest(name, names_);
       fail_input({fmt::format("unknown option {}", printable(word)), "no option has this name",
                   close.empty() ? fmt::format("see {} --help", usage_.program) : fmt::format("did you mean {}?", dashed(close))});

@@ -2,14 +2,17 @@
 // What a user can ask for: the same meaning in every program (`--help` of any program is the table). A plain struct; option_table.cpp says
 // how each option is spelt, options.cpp reads the command line (CLI11), config.cpp reads and writes JSON.
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
 #include "base/types.hpp"
 #include "run/settings.hpp"
+#include "schedule/planners.hpp"
 
 namespace shardmark {
 
@@ -19,6 +22,9 @@ enum class OptimizerKind : std::uint8_t { sgd, adamw };
 enum class BackendKind : std::uint8_t { reference, cpu, cuda };
 enum class CommKind : std::uint8_t { mpi, peer, nccl };
 enum class LrSchedule : std::uint8_t { constant, linear, cosine };
+/// What pipedream does at the end of a batch: it drains (flush), or goes on with the weights that a Delay says.
+enum class PipelineMode : std::uint8_t { flush, stash, vertical, two_buffers };
+enum class SplitBackward : std::uint8_t { off, h1, h2, v };
 /// As written on the command line and in records.
 std::string_view name(Command command);
 std::string_view name(ModelKind model);
@@ -27,6 +33,9 @@ std::string_view name(BackendKind backend);
 std::string_view name(CommKind comm);
 std::string_view name(LrSchedule schedule);
 std::string_view name(BatchNormScope scope);
+std::string_view name(PipelineMode mode);
+std::string_view name(SplitBackward split);
+std::string_view name(BackwardOrder order);
 
 struct Fault {  // --inject KIND:key=value,...
   enum class Kind : std::uint8_t { bitflip, nan, kill, stop, delay, drop_reduction };
@@ -69,6 +78,15 @@ struct Options {
   CommKind comm = CommKind::mpi;
   bool comm_given = false;
   bool deterministic = false;
+  PipelineMode mode = PipelineMode::flush;
+  int virtual_stages = 1;
+  SplitBackward split_backward = SplitBackward::off;
+  BackwardOrder backward_order = BackwardOrder::newest_first;
+  std::string balance = "auto";  // or blocks of each chunk: 2,2,4
+  std::string split_points;      // instead: names of the blocks with which chunks begin
+  std::string recompute = "none";
+  std::string schedule_file;  // --schedule; empty: the strategy's own
+
   double bucket_mib = 25;
   bool overlap = true;  // --no-overlap
 
@@ -84,7 +102,10 @@ struct Options {
   int ranks_as_threads = 0;  // run R thread ranks without MPI
 
   std::string out, json, csv, trace;  // json: "-" is stdout (--json without a file)
+  std::vector<std::string> extra;     // Usage::extra of the program
   std::vector<std::string> argv;
+
+  bool offers(std::string_view option) const { return std::find(extra.begin(), extra.end(), option) != extra.end(); }
 };
 
 struct ParseResult {
@@ -101,6 +122,9 @@ struct Usage {
   Command command = Command::bench;
   std::int64_t bench_steps = 20, bench_warmup = 3;
   std::vector<std::string> left_out = {};  // options (without dashes) that this program doesn't offer
+  std::vector<std::string> extra = {};     // options of some programs alone (Audience::some) that this one offers
+  int micros = 1;                          // default of --microbatches
+  std::string recompute = "none";          // default of --recompute
 };
 
 /// Parses the command line, then --config FILE under it (the command line wins; an unknown key or option names the nearest one), fills in

@@ -40,7 +40,11 @@ Plan make_plan(Options const& options, Strategy const& strategy, int ranks) {
   // No peers to ask: a node's memory stands for its links.
   probe.all_reduce_alpha_seconds = assumed_alpha_seconds;
   probe.all_reduce_bytes_per_second = probe.bytes_per_second / 2;
-  plan.step = predict_step(plan.job, plan.ranks.front(), probe);
+  probe.message = {assumed_alpha_seconds, probe.all_reduce_bytes_per_second};
+  std::vector<double> seconds_of_lane(plan.job.schedule.lanes.size());
+  for (int r = 0; r < ranks; ++r)
+    seconds_of_lane[std::size_t(plan.job.mesh.stage_of(r))] = compute_seconds(plan.ranks[std::size_t(r)], probe);
+  plan.step = predict_step(plan.job, seconds_of_lane, probe);
   return plan;
 }
 
@@ -91,7 +95,7 @@ void print_plan(Plan const& plan, Options const& options) {
                plan.prediction.wire_elements * double(width(accumulator(options.dtype))) * 1e-6);
   print_buckets(plan);
   print_memory(plan);
-  fmt::print("\npredicted             {:.1f} ms a step, of which {:.2f} ms exposed communication\n", plan.step.step_seconds() * 1e3,
+  fmt::print("\npredicted             {:.1f} ms a step, of which {:.2f} ms exposed communication\n", plan.step.step_seconds * 1e3,
              plan.step.exposed_seconds * 1e3);
   fmt::print("                      from this machine's matmul and memory rates; links assumed {:.0f} us and half the memory's rate\n",
              assumed_alpha_seconds * 1e6);
@@ -117,7 +121,7 @@ std::string plan_json(Plan const& plan, Options const& options) {
   }
   out["per_rank"] = ranks;
   out["parameters_bytes_embedding"] = embedding_parameters(plan.job.model->spec) * std::int64_t(width(options.dtype));
-  out["predicted"] = {{"step_seconds", plan.step.step_seconds()},
+  out["predicted"] = {{"step_seconds", plan.step.step_seconds},
                       {"exposed_seconds", plan.step.exposed_seconds},
                       {"bubble_fraction", plan.step.bubble_fraction},
                       {"reductions", plan.prediction.reductions},

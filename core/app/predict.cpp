@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "app/measure.hpp"
+#include "app/replay_batch.hpp"
 #include "metrics/clock.hpp"
 #include "metrics/statistics.hpp"
-#include "schedule/simulate.hpp"
 
 namespace shardmark {
 namespace {
@@ -93,27 +94,54 @@ Probe run_probe(Job const& job, Backend& ops, Communicator& replicas) {
   return out;
 }
 
-StepPrediction predict_step(Job const& job, DryRun const& plan, Probe const& probe) {
-  StepPrediction out;
+double compute_seconds(DryRun const& plan, Probe const& probe) {
+  double out = 0;
   for (DryRun::Work const& work : plan.work)
-    out.compute_seconds +=
-        std::max(work.flops / probe.matmul_flops_per_second, is_product(work.kind) ? 0.0 : work.bytes / probe.bytes_per_second);
-  double total = 0;  // relative cost of all computing actions of one window and lane
+    out += std::max(work.flops / probe.matmul_flops_per_second, is_product(work.kind) ? 0.0 : work.bytes / probe.bytes_per_second);
+  return out;
+}
+
+std::vector<double> seconds_of_lanes(Mesh& mesh, double mine) {
+  HostExchange exchange(mesh.over(axes(Axis::pipeline)));
+  std::vector<double> out;
+  for (auto const& lane : exchange.gather({mine})) out.push_back(lane[0]);
+  return out;
+}
+
+namespace {
+
+double relative_cost(Action const& action, std::vector<BlockShape> const& blocks) {
+  return action.chunk.valid() ? seconds_of(blocks[std::size_t(action.chunk.v)]).of(action.what) : 0.0;
+}
+
+}  // namespace
+
+StepPrediction predict_step(Job const& job, std::span<double const> seconds_of_lane, Probe const& probe) {
   auto const blocks = job.model->shapes();
-  auto const cost_of = [&](Action const& a) { return a.chunk.valid() ? seconds_of(blocks[std::size_t(a.chunk.v)]).of(a.what) : 0.0; };
-  for (Action const& a : job.schedule.lanes.front().body) total += cost_of(a);
+  std::vector<double> unit;  // seconds of one relative cost, by lane
+  for (std::size_t lane = 0; lane < job.schedule.lanes.size(); ++lane) {
+    double total = 0;
+    for (Action const& action : job.schedule.lanes[lane].body) total += relative_cost(action, blocks);
+    unit.push_back(total > 0 ? seconds_of_lane[lane] / job.updates_per_batch() / total : 0);
+  }
   double const element_bytes = double(width(accumulator(job.model->dtype)));
   int const n = job.mesh.data;
   Costs costs;
-  costs.action = [&](Action const& a, int) { return total > 0 ? out.compute_seconds * cost_of(a) / total : 0; };
+  costs.action = [&](Action const& action, int lane) { return unit[std::size_t(lane)] * relative_cost(action, blocks); };
   costs.transfer = [&](Posting const& p, Schedule const& s) {
-    if (p.transfer != Transfer::collective || n == 1) return 0.0;
+    if (p.transfer != Transfer::collective) return probe.message.message_seconds(boundary_bytes(job, p.edge));
+    if (n == 1 || !p.bucket.valid()) return 0.0;
     double const bytes = double(s.buckets.front()[std::size_t(p.bucket.v)].elements) * element_bytes;
     return probe.all_reduce_alpha_seconds + 2.0 * (n - 1) / n * bytes / probe.all_reduce_bytes_per_second;
   };
-  Timeline const timeline = simulate(job.schedule, costs);
-  out.exposed_seconds = timeline.exposed();
-  if (timeline.makespan > 0) out.bubble_fraction = std::max(0.0, timeline.barrier_idle() - timeline.exposed()) / timeline.makespan;
+  Replay const replayed = replay(job, costs);
+  StepPrediction out;
+  out.compute_seconds = *std::max_element(seconds_of_lane.begin(), seconds_of_lane.end());
+  out.exposed_seconds = replayed.exposed;
+  out.step_seconds = replayed.seconds;
+  for (double busy : replayed.busy)
+    if (replayed.seconds > 0) out.bubble_fraction = std::max(out.bubble_fraction, 1 - busy / replayed.seconds);
+  if (job.mesh.pipeline == 1) out.bubble_fraction = 0;
   return out;
 }
 

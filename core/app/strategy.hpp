@@ -8,17 +8,24 @@
 
 #include "app/options.hpp"
 #include "comm/mesh.hpp"
+#include "data/dataset.hpp"
+#include "schedule/closed_forms.hpp"
 #include "schedule/schedule.hpp"
 
 namespace shardmark {
 
 /// What theory says the schedule costs; verify and bench hold it against what was counted. Per rank and update.
 struct Prediction {
-  std::int64_t reductions = 0;        // collectives over gradients
-  std::int64_t reduced_elements = 0;  // sum of their array sizes
-  double wire_elements = 0;           // what a ring sends of them: 2 (n-1)/n for an all-reduce
-  int live_micro_batches = 1;         // micro-batches whose activations are kept at once
-  double bubble_fraction = 0;
+  std::int64_t reductions = 0;          // collectives over gradients
+  std::int64_t reduced_elements = 0;    // sum of their array sizes
+  double wire_elements = 0;             // what a ring sends of them: 2 (n-1)/n for an all-reduce
+  std::optional<ClosedForms> pipeline;  // of equal stages whose three parts cost the same; without recomputation
+};
+
+/// Updates of an asynchronous pipeline (validation rule 16).
+struct Lag {
+  UpdateOf update = UpdateOf::batch;
+  std::vector<int> of_chunk = {};  // updates by which a chunk's weights lag behind the latest; empty: none does
 };
 
 class Strategy {
@@ -27,13 +34,26 @@ class Strategy {
   virtual std::string name() const = 0;
   /// What it can't do on `ranks` ranks, with the reason and a remedy; also generates the table of combinations.
   virtual std::optional<Refusal> refuse(Options const& options, int ranks) const = 0;
+  /// Options of some programs alone (Audience::some) that this strategy reads.
+  virtual std::vector<std::string> offers() const { return {}; }
+  virtual int usual_micros() const { return 1; }
+  virtual std::string usual_recompute() const { return "none"; }
   virtual MeshShape mesh(Options const& options, int ranks) const = 0;
   /// The algorithm as in its paper, in chunks. Pure: no rank, no tensor, no clock.
   virtual Schedule plan(Options const& options, int ranks) const = 0;
+  /// How far its weights lag, by theory; none for synchronous strategies.
+  virtual Lag lag(Options const&, int /*ranks*/) const { return {}; }
   /// The axes over which gradients are reduced; 0: none.
   virtual Axes reduced_over() const { return 0; }
   virtual Prediction predict(Options const& options, std::vector<BlockShape> const& blocks, int ranks) const = 0;
 };
+
+/// The closed forms of a pipeline; those of time only where nothing is recomputed.
+Prediction predict_pipeline(Options const& options, Pipeline kind, PipelineShape shape);
+
+/// The blocks of each chunk: chunk c has [first[c], first[c+1]). By --balance, or so that the largest cost of a chunk is least.
+/// @throws BadRequest more chunks than blocks, or another sum of blocks
+std::vector<int> partition(Options const& options, std::vector<BlockShape> const& blocks, int chunks);
 
 /// What is executed: the plan refined to `blocks`, its gradients in buckets, communication inserted.
 Schedule lowered_schedule(Strategy const& strategy, Options const& options, std::vector<BlockShape> const& blocks, int ranks);

@@ -4,22 +4,30 @@
 
 #include "app/bench.hpp"
 #include "app/hooks.hpp"
+#include "app/stages.hpp"
 #include "app/traced.hpp"
 
 namespace shardmark {
 namespace {
 
 constexpr std::size_t spans_of_trace = 1 << 16;
+constexpr std::int64_t stage_batches = 5;
 
-/// Heartbeat and progress after every update, and checkpoints.
+/// Heartbeat and progress after every update, checkpoints, and the costs of actions in warm-up steps, but for the first.
 class Between final : public BetweenUpdates {
  public:
-  Between(RankContext const& context, Saver& saver, Launch const& launch)
+  Between(RankContext const& context, Saver& saver, Launch const& launch, ActionTimes& warm)
       : board_(context.board),
         saver_(saver),
+        warm_(warm),
         before_(launch.before),
-        progress_(context.prints(), context.options.program, launch.warmup + launch.timed) {}
+        warmup_(launch.warmup),
+        progress_(context.prints(), context.options.program, launch.warmup + launch.timed) {
+    if (warmup_ > 0) warm_.set(ActionTimes::Recording::on);
+  }
   void beat(std::int64_t done) override {
+    if (done == 1 && warmup_ > 1) warm_.clear();
+    if (done == warmup_) warm_.set(ActionTimes::Recording::off);
     board_.beat();
     progress_.step(done);
   }
@@ -29,7 +37,8 @@ class Between final : public BetweenUpdates {
  private:
   StatusBoard& board_;
   Saver& saver_;
-  std::int64_t before_;
+  ActionTimes& warm_;
+  std::int64_t before_, warmup_;
   Progress progress_;
 };
 
@@ -83,7 +92,8 @@ BenchRun time_run(RankContext const& context, std::shared_ptr<Dataset const> con
 
   StatusHook status(context.board);
   TraceHook trace(spans_of_trace);
-  std::vector<Hook*> hooks{&status, &trace};
+  ActionTimes warm(out.job), traced(out.job);
+  std::vector<Hook*> hooks{&status, &trace, &warm, &traced};
   std::optional<InjectHook> inject;
   if (options.inject) hooks.push_back(&inject.emplace(*options.inject, context.world.rank()));
   // Peers read and write each other's tensors in place where the transport allows it.
@@ -91,13 +101,15 @@ BenchRun time_run(RankContext const& context, std::shared_ptr<Dataset const> con
   Rig rig(out.job, {.ops = *ops, .world = context.world, .hooks = hooks, .updates_before = out.launch.before, .slab = slab});
   HostExchange exchange(context.world);
   out.probe = run_probe(out.job, *ops, rig.mesh().over(axes(Axis::data)));
-  StepPrediction const mine = predict_step(out.job, out.plan, out.probe);
-  out.prediction = {exchange.max(mine.compute_seconds), exchange.max(mine.exposed_seconds), exchange.max(mine.bubble_fraction)};
+  if (out.job.mesh.pipeline > 1) out.probe.message = probe_link(rig);
+  StepPrediction const mine = predict_step(out.job, seconds_of_lanes(rig.mesh(), compute_seconds(out.plan, out.probe)), out.probe);
+  out.prediction = {exchange.max(mine.compute_seconds), exchange.max(mine.exposed_seconds), exchange.max(mine.bubble_fraction),
+                    exchange.max(mine.step_seconds)};
   start_equal(rig, resumed);
 
   Saver saver(context, rig, exchange, std::move(folder), out.launch.before);
   {
-    Between between(context, saver, out.launch);
+    Between between(context, saver, out.launch, warm);
     out.measured = measure(rig, context.world, out.launch.warmup, out.launch.timed, between);
   }
   saver.save();
@@ -109,6 +121,8 @@ BenchRun time_run(RankContext const& context, std::shared_ptr<Dataset const> con
   for (std::size_t b = 0; b < books; ++b) out.peak_by_book[b] = rig.ledger().peak(Book(b));
   out.replicas_equal = replicas_equal(rig);
   if (!out.measured.stopped) out.phases = trace_updates(rig, trace, context.world, options.trace);
+  if (!out.measured.stopped && out.job.mesh.pipeline > 1 && out.launch.warmup > 0)
+    out.stages = report_stages(rig, traced, warm, out.probe.message, stage_batches);
   rig.program().drain();
   if (options.evaluate) out.evaluated = evaluate(rig, context, exchange);
   return out;

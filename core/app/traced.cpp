@@ -59,7 +59,8 @@ record::PhasesSeconds trace_updates(Rig& rig, TraceHook& hook, Communicator& wor
   std::int64_t const origin = now_ns();
   double const blocked = rig.data_blocked_seconds();
   hook.record(true);
-  rig.program().advance(traced_updates);
+  rig.program().advance(traced_updates * rig.job().updates_per_batch());
+  rig.program().drain();
   hook.record(false);
   double const total = seconds_between(origin, now_ns()) / traced_updates;
   auto const spans = hook.trace().spans();

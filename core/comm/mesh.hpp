@@ -14,6 +14,8 @@ namespace shardmark {
 struct MeshShape {
   int data = 1, pipeline = 1, tensor = 1;
   int ranks() const { return data * pipeline * tensor; }
+  /// Tensor coordinates vary fastest, then data, then the pipeline's.
+  int stage_of(int rank) const { return rank / (data * tensor); }
 };
 
 /// Extra groups: the pipeline stages that hold one tied weight. Members are pipeline coordinates.

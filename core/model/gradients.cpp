@@ -24,6 +24,7 @@ Gradients::Gradients(ModelSpec const& spec, std::vector<Segment> const& order, S
     entry.padded = (entry.elements + shards - 1) / shards * shards;
     entry.tree = CanonicalTree(tree_shape(sum, leaves));
     entry.partial.reserve(64);
+    entry.folded.assign(std::size_t(tree_shape(sum, leaves).leaves()), 0);
     offset += entry.padded;
     entries_.push_back(std::move(entry));
   }
@@ -40,7 +41,9 @@ std::size_t Gradients::index(Segment segment) const {
 
 int Gradients::node_of(int leaf) const { return sum_.micros == Fold::tree ? leaf : leaf / leaves_.inner; }
 
-bool Gradients::first_of_node(int leaf) const { return sum_.micros == Fold::tree || leaf % leaves_.inner == 0; }
+bool Gradients::first_of_node(Entry const& entry, int leaf) const {
+  return sum_.micros == Fold::tree || entry.folded[std::size_t(node_of(leaf))] == 0;
+}
 
 View Gradients::buffer(Entry const& entry, int node) const {
   if (node == 0) return slice(slab_.view, 0, entry.offset, entry.offset + entry.elements);
@@ -53,7 +56,7 @@ View Gradients::buffer(Entry const& entry, int node) const {
 void Gradients::begin(Segment segment, int leaf, Stream& stream) {
   Entry& e = entry(segment);
   int const node = node_of(leaf);
-  bool const first = first_of_node(leaf);
+  bool const first = first_of_node(e, leaf);
   if (node != 0 && first) e.partial.emplace_back(node, arena_.make(dtype_, {e.elements}, Book::gradients, stream));
   resume(segment, leaf);
 }
@@ -61,13 +64,12 @@ void Gradients::begin(Segment segment, int leaf, Stream& stream) {
 void Gradients::resume(Segment segment, int leaf) {
   Entry& e = entry(segment);
   e.current = buffer(e, node_of(leaf));
-  e.write = first_of_node(leaf) ? Write::overwrite : Write::accumulate;
+  e.write = first_of_node(e, leaf) ? Write::overwrite : Write::accumulate;
 }
 
 void Gradients::fold(Segment segment, int leaf, Stream& stream) {
-  bool const last = sum_.micros == Fold::tree || (leaf + 1) % leaves_.inner == 0;
-  if (!last) return;
   Entry& e = entry(segment);
+  if (sum_.micros == Fold::loop && ++e.folded[std::size_t(node_of(leaf))] < leaves_.inner) return;
   e.tree.arrive(node_of(leaf), [&](int into, int from) {
     std::array<View, 2> const in{buffer(e, into), buffer(e, from)};
     ops_.run(stream, SumTree{in, in[0]});
@@ -84,6 +86,7 @@ void Gradients::restart() {
   for (Entry& e : entries_) {
     invariant(e.partial.empty(), "a window ends with partial sums that were never merged");
     e.tree.reset();
+    std::fill(e.folded.begin(), e.folded.end(), 0);
   }
 }
 

@@ -48,14 +48,15 @@ class Gradients {
     std::int64_t offset = 0, elements = 0, padded = 0;
     CanonicalTree tree;
     std::vector<std::pair<int, Tensor>> partial;  // lowest leaf -> buffer, but for leaf 0, which is the slab's
+    std::vector<int> folded;                      // leaves, by node: under Fold::loop any of them may be the first
     View current;
     Write write = Write::overwrite;
   };
+  bool first_of_node(Entry const& entry, int leaf) const;
   Entry const& entry(Segment segment) const { return entries_[index(segment)]; }
   Entry& entry(Segment segment) { return entries_[index(segment)]; }
   std::size_t index(Segment segment) const;
   int node_of(int leaf) const;
-  bool first_of_node(int leaf) const;
   View buffer(Entry const& entry, int node) const;
 
   SumOrder sum_;

@@ -17,6 +17,7 @@ ParameterStore::ParameterStore(ModelSpec const& spec, std::vector<UnitId> held, 
     Unit unit;
     unit.padded = (spec[id].elements + config.shards - 1) / config.shards * config.shards;
     unit.versions.reserve(64);
+    unit.spare.reserve(64);
     unit.versions.push_back(make_version(unit, Version{0}, Book::parameters, stream));
     ops.run(stream, Fill{unit.versions[0].compute.view, 0});
     if (unit.versions[0].master.view.data != unit.versions[0].compute.view.data) ops.run(stream, Fill{unit.versions[0].master.view, 0});
@@ -57,7 +58,13 @@ View ParameterStore::buffer(BufferId id) const {
   return view_at(buffers_.view.data + at, buffers_.view.region, spec.type(config_.compute), spec.shape);
 }
 
-ParameterStore::Resident ParameterStore::make_version(Unit const& unit, Version version, Book book, Stream& stream) {
+ParameterStore::Resident ParameterStore::make_version(Unit& unit, Version version, Book book, Stream& stream) {
+  if (!unit.spare.empty()) {
+    Resident out = std::move(unit.spare.back());
+    unit.spare.pop_back();
+    out.version = version;
+    return out;
+  }
   Resident out{version, arena_.make(config_.compute, {unit.padded}, book, stream), {}, 0};
   DType const master = accumulator(config_.compute);
   out.master = master == config_.compute ? out.compute : arena_.make(master, {unit.padded}, book, stream);
@@ -123,11 +130,16 @@ void ParameterStore::publish(UnitId id, Version to, Stream& stream) {
   }
   u.versions.push_back(make_version(u, to, Book::versions, stream));
   prune(u);
+  peak_resident_ = std::max(peak_resident_, int(u.versions.size()));
 }
 
 void ParameterStore::prune(Unit& u) {
   std::int32_t const oldest = u.versions.back().version.v - config_.retained;
-  std::erase_if(u.versions, [&](Resident const& old) { return old.pins == 0 && old.version.v < oldest; });
+  std::erase_if(u.versions, [&](Resident& old) {
+    bool const over = old.pins == 0 && old.version.v < oldest;
+    if (over) u.spare.push_back(std::move(old));
+    return over;
+  });
 }
 
 void ParameterStore::pin(UnitId id, Version version) { ++find(id, version).pins; }

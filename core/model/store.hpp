@@ -58,6 +58,8 @@ class ParameterStore {
   Version latest(UnitId unit) const;
   /// Versions of `unit` that are resident now.
   int resident(UnitId unit) const;
+  /// The most versions of one unit that were resident at once.
+  int peak_resident() const { return peak_resident_; }
   /// After a checkpoint was loaded: what is resident is `version`.
   void relabel(UnitId unit, Version version);
 
@@ -70,6 +72,7 @@ class ParameterStore {
   struct Unit {
     std::int64_t padded = 0;
     std::vector<Resident> versions;  // oldest first; the last is the latest
+    std::vector<Resident> spare;     // buffers of pruned versions, for those to come: their places never change once the pipeline is full
     Tensor state0, state1;
   };
   Unit const& unit(UnitId id) const;
@@ -78,7 +81,7 @@ class ParameterStore {
   Resident& find(UnitId id, Version version) { return const_cast<Resident&>(std::as_const(*this).find(id, version)); }
   void prune(Unit& unit);
   void make_buffers(Backend& ops, Stream& stream);
-  Resident make_version(Unit const& unit, Version version, Book book, Stream& stream);
+  Resident make_version(Unit& unit, Version version, Book book, Stream& stream);
 
   ModelSpec const& spec_;
   std::vector<UnitId> held_;
@@ -88,6 +91,7 @@ class ParameterStore {
   Gradients gradients_;
   Tensor buffers_;
   std::vector<std::int64_t> buffer_at_;  // byte of each buffer of the model; -1: another rank's
+  int peak_resident_ = 1;
 };
 
 }  // namespace shardmark

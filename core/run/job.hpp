@@ -56,17 +56,19 @@ struct DryRun {
     std::uint64_t calls = 0;
     double flops = 0, bytes = 0;
   };
-  std::vector<Work> work;  // per window
+  std::vector<Work> work;  // per global batch
   int stashes = 0;
   struct Traffic {
     Collective what{};
     std::string purpose;
-    std::int64_t calls = 0, bytes = 0, sent_bytes = 0;  // per window: of the arrays that were given; that a ring would send
+    std::int64_t calls = 0, bytes = 0, sent_bytes = 0;  // per global batch: of the arrays that were given; that a ring would send
   };
   std::vector<Traffic> collectives;
-  std::int64_t message_bytes = 0, messages = 0;  // sent per window
+  std::int64_t message_bytes = 0, messages = 0;  // sent per global batch
 };
 DryRun dry_run(Job const& job, int rank);
+/// Global batches after which a run has taken all the memory that it ever takes.
+std::int64_t batches_to_warm(Job const& job);
 
 struct RigParts {
   Backend& ops;

@@ -64,13 +64,21 @@ std::int64_t forwards(std::vector<Action> const& section) {
   return last + 1;
 }
 
-/// Which blocks recompute which micro-batches of a window on this lane.
-std::vector<bool> recomputed_by(Lane const& lane, Schedule const& schedule) {
-  std::vector<bool> out(schedule.lane_of_chunk.size() * std::size_t(schedule.micros_per_window));
-  for (Section section : sections)
-    for (Action const& action : lane[section])
-      if (action.what == Do::recompute)
-        out[std::size_t(action.chunk.v * schedule.micros_per_window + action.micro.v % schedule.micros_per_window)] = true;
+/// What forwards on this lane keep, by block and micro-batch of a window. A block that is run again right after the one before it takes its
+/// input from there.
+std::vector<Kept> kept_by(Lane const& lane, Schedule const& schedule) {
+  int const micros = schedule.micros_per_window;
+  std::vector<Kept> out(schedule.lane_of_chunk.size() * std::size_t(micros), Kept::stash);
+  for (Section section : sections) {
+    Action before;
+    for (Action const& action : lane[section]) {
+      if (action.what == Do::recompute) {
+        bool const follows = before.what == Do::recompute && before.chunk.v + 1 == action.chunk.v && before.micro == action.micro;
+        out[std::size_t(action.chunk.v * micros + action.micro.v % micros)] = follows ? Kept::nothing : Kept::input;
+      }
+      if (action.chunk.valid()) before = action;
+    }
+  }
   return out;
 }
 
@@ -94,7 +102,7 @@ Program::Program(ProgramParts parts)
              StoreConfig{.compute = parts_.model.dtype, .states = parts_.optimizer.states(), .retained = forward_lag(lane_)}, parts_.arena,
              parts_.ops, *compute_),
       blocks_(blocks_of(parts_.schedule, parts_.lane)),
-      recomputed_(recomputed_by(lane_, parts_.schedule)),
+      kept_(kept_by(lane_, parts_.schedule)),
       pieces_(make_pieces(parts_)),
       tally_tree_(parts_.schedule.leaves) {
   expect(parts_.schedule.form == Form::lowered, "the executor runs lowered schedules");
@@ -270,7 +278,6 @@ MicroBatch Program::upload(HostBatch const& host, MicroId id) {
   data_->synchronize();  // the host batch is only lent
   compute_->wait(uploaded);
   int const row = leaf_of(id);
-  if (row == 0) parts_.ops.run(*compute_, Fill{tallies_.view, 0});
   out.tally = with_view(tallies_, reshape(slice(tallies_.view, 0, row, row + 1), {3}));
   return out;
 }

@@ -10,7 +10,7 @@
 #include "model/pieces.hpp"
 #include "run/in_flight.hpp"
 #include "run/settings.hpp"
-#include "schedule/schedule.hpp"
+#include "schedule/recompute.hpp"
 
 namespace shardmark {
 
@@ -60,7 +60,7 @@ struct WindowResult {
   std::int64_t update = 0;  // 1-based
   double loss = 0;          // per counted term
   std::int64_t counted = 0;
-  double norm = 0;  // of the gradient, before clipping
+  double norm = 0;  // of the gradient, before clipping; asynchronous: of this stage's part
   double rate = 0;
   bool skipped = false;  // a non-finite gradient on any rank
   bool stop = false;     // some rank was asked to stop
@@ -91,6 +91,8 @@ class Program {
   WindowResult const& last() const { return last_; }
   /// Decided since the run began, those of earlier programs that this one goes on from included.
   std::int64_t updates() const { return window_; }
+  /// Whether results have the loss: of an asynchronous pipeline only the last stage knows it, and each stage has a norm of its own.
+  bool sees_loss() const;
   /// Results of all windows since construction or clear_history().
   std::vector<WindowResult> const& history() const { return history_; }
   void clear_history() { history_.clear(); }
@@ -122,7 +124,7 @@ class Program {
   void forward(Action const& action);
   void put_output(Action const& action, Tensor y);
   void recompute(Action const& action);
-  bool recomputes(ChunkId block, MicroId micro) const;
+  Kept kept(ChunkId block, MicroId micro) const;
   void backward(Action const& action, Wanted wanted);
   void finish_backward(Action const& action, Wanted wanted, Tensor dy);
   void broadcast_buffers();
@@ -160,7 +162,7 @@ class Program {
   Boundaries boundaries_;
   Stashes stashes_;
   OpenRequests requests_;
-  std::vector<bool> recomputed_;  // by block and micro-batch of a window
+  std::vector<Kept> kept_;  // by forwards, by block and micro-batch of a window
   std::vector<Live> micros_;
   std::unique_ptr<Pieces> pieces_;
   std::vector<Halfway> halfway_;

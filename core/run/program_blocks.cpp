@@ -14,16 +14,16 @@ void Program::forward(Action const& action) {
   if (action.chunk == blocks_.front()) broadcast_buffers();
   Tensor x = action.chunk.v == 0 ? live.batch.input : boundaries_.take(action.chunk, action.micro, AtEdge::activation);
   Context c = context(live.batch, action.version, Pass::train);
-  bool const again = recomputes(action.chunk, action.micro);
-  if (again) boundaries_.put(action.chunk, action.micro, AtEdge::kept_input, x);
+  Kept const keeps = kept(action.chunk, action.micro);
+  if (keeps == Kept::input) boundaries_.put(action.chunk, action.micro, AtEdge::kept_input, x);
   Stash nothing(0, Keep::nothing);
-  Tensor y = b.body->forward(std::move(x), c, again ? nothing : stashes_.open(action.chunk, action.micro, b.slots));
+  Tensor y = b.body->forward(std::move(x), c, keeps != Kept::stash ? nothing : stashes_.open(action.chunk, action.micro, b.slots));
   if (b.merged == nullptr) return put_output(action, std::move(y));
   halfway_.push_back({action, std::move(y)});
   if (int(halfway_.size()) < parts_.abreast) return;
   for (Halfway& h : halfway_) {
     Context merged = context(micro(h.action.micro).batch, h.action.version, Pass::train);
-    Stash& stash = again ? nothing : stashes_.at(h.action.chunk, h.action.micro);
+    Stash& stash = keeps != Kept::stash ? nothing : stashes_.at(h.action.chunk, h.action.micro);
     put_output(h.action, b.merged->forward(std::move(h.tensor), merged, stash));
   }
   halfway_.clear();
@@ -35,13 +35,13 @@ void Program::put_output(Action const& action, Tensor y) {
   if (next.v < int(parts_.model.blocks.size())) boundaries_.put(next, action.micro, AtEdge::activation, std::move(y));
 }
 
-bool Program::recomputes(ChunkId block, MicroId micro) const {
+Kept Program::kept(ChunkId block, MicroId micro) const {
   int const micros = parts_.schedule.micros_per_window;
-  return recomputed_[std::size_t(block.v * micros) + std::size_t((micro.v - micro_base_) % micros)];
+  return kept_[std::size_t(block.v * micros) + std::size_t((micro.v - micro_base_) % micros)];
 }
 
-/// The forward once more, now for its stash. Its loss has been counted, its output is where it belongs, running statistics have moved, and
-/// masks are functions of keys.
+/// The forward once more, now for its stash. Its loss has been counted, running statistics have moved, and masks are functions of keys.
+/// Its output is where it belongs, but for a block behind it that kept nothing.
 void Program::recompute(Action const& action) {
   Block const& b = block(action.chunk);
   MicroBatch again = micro(action.micro).batch;
@@ -49,7 +49,10 @@ void Program::recompute(Action const& action) {
   Context c = context(again, action.version, Pass::recompute);
   Stash& stash = stashes_.open(action.chunk, action.micro, b.slots);
   Tensor y = b.body->forward(boundaries_.take(action.chunk, action.micro, AtEdge::kept_input), c, stash);
-  if (b.merged != nullptr) b.merged->forward(std::move(y), c, stash);
+  if (b.merged != nullptr) y = b.merged->forward(std::move(y), c, stash);
+  ChunkId const next{action.chunk.v + 1};
+  bool const mine = std::size_t(next.v) < parts_.model.blocks.size() && parts_.schedule.lane_of_chunk[std::size_t(next.v)] == parts_.lane;
+  if (mine && kept(next, action.micro) == Kept::nothing) boundaries_.put(next, action.micro, AtEdge::kept_input, std::move(y));
 }
 
 void Program::backward(Action const& action, Wanted wanted) {

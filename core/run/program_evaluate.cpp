@@ -6,7 +6,6 @@ namespace shardmark {
 
 std::array<double, 3> Program::evaluate(HostBatch const& batch) {
   expect(boundaries_.size() == 0 && stashes_.open_count() == 0, "evaluation needs a drained program");
-  parts_.ops.run(*compute_, Fill{tallies_.view, 0});
   broadcast_buffers();
   MicroBatch const live = upload(batch, MicroId{std::int32_t(micro_base_)});
   auto const& lane_of = parts_.schedule.lane_of_chunk;
@@ -29,7 +28,9 @@ std::array<double, 3> Program::evaluate(HostBatch const& batch) {
   }
   compute_->synchronize();
   double const* tally = live.tally.view.as<double>();
-  return {tally[0], tally[1], tally[2]};
+  std::array<double, 3> const out{tally[0], tally[1], tally[2]};
+  parts_.ops.run(*compute_, Fill{tallies_.view, 0});
+  return out;
 }
 
 /// The activation in front of block `edge`, to or from the lane on the other side.

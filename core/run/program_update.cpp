@@ -57,6 +57,7 @@ void Program::reduce_tally() {
     });
   parts_.ops.run(*compute_, Fill{totals_.view, 0});
   parts_.ops.run(*compute_, Copy{row(0), slice(totals_.view, 0, 0, 3)});
+  parts_.ops.run(*compute_, Fill{tallies_.view, 0});  // micro-batches of the next window may arrive before its first forward
   if (stop_asked_) parts_.ops.run(*compute_, Fill{slice(totals_.view, 0, 4, 5), 1});
 }
 
@@ -116,15 +117,20 @@ void Program::conclude_window() {
     last_.skipped = at(Scalar::skip) != 0;
     last_.stop = totals_.view.as<double>()[4] != 0;
     std::int64_t const expected = window_counted_[std::size_t(window_) % window_counted_.size()];
-    // Asynchronous stages decide each for itself; only the last one sees the loss.
-    bool const sees_loss = parts_.schedule.synchronous() || blocks_.back().v + 1 == int(parts_.model.blocks.size());
-    if (sees_loss && last_.counted != expected)
+    if (sees_loss() && last_.counted != expected)
       throw RankFailure(
           fmt::format("update {}: {} loss terms were counted where the window has {} (a micro-batch is missing or taken twice)",
                       last_.update, last_.counted, expected));
   }
+  if (last_.skipped && !parts_.schedule.synchronous())
+    throw RankFailure(
+        fmt::format("update {}: a gradient is not finite, and other stages have gone on; an asynchronous pipeline can't skip an "
+                    "update (lower --lr, or use --mode flush)",
+                    last_.update));
   history_.push_back(last_);
 }
+
+bool Program::sees_loss() const { return parts_.schedule.synchronous() || blocks_.back().v + 1 == int(parts_.model.blocks.size()); }
 
 void Program::update(UnitId unit, Version to) {
   Version const from{to.v - 1};

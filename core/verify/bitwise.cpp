@@ -31,12 +31,12 @@ Difference difference(std::byte const* a, std::byte const* b, std::int64_t eleme
 /// The serial twin after all its steps; only rank 0 has one.
 class Twin {
  public:
-  Twin(BitwiseParts const& parts, std::int64_t steps)
+  Twin(BitwiseParts const& parts, std::int64_t updates)
       : self_(make_self()),
         backend_(parts.backend(parts.dtype)),
         beat_(parts.beat),
         rig_(parts.twin, {.ops = *backend_, .world = *self_, .observer = nullptr, .hooks = {&beat_}}) {
-    rig_.program().advance(steps);
+    rig_.program().advance(updates);
     rig_.program().drain();
   }
   Program& program() { return rig_.program(); }
@@ -68,13 +68,14 @@ constexpr int buffers_order = 4;
 class Comparer {
  public:
   Comparer(BitwiseParts const& parts, Candidate& candidate, Assembly& ranks)
-      : parts_(parts), program_(candidate.rig().program()), steps_(candidate.steps()), ranks_(ranks) {
-    if (ranks.rank() == 0) twin_ = std::make_unique<Twin>(parts, steps_);
+      : parts_(parts), program_(candidate.rig().program()), updates_(std::int64_t(program_.history().size())), ranks_(ranks) {
+    if (ranks.rank() == 0) twin_ = std::make_unique<Twin>(parts, updates_);
   }
 
   std::vector<Check> run() {
-    history("loss of each step", [](WindowResult const& r) { return r.loss; });
-    history("gradient norm of each step", [](WindowResult const& r) { return r.norm; });
+    history("loss of each update", program_.sees_loss(), [](WindowResult const& r) { return r.loss; });
+    if (program_.parts().schedule.synchronous())
+      history("gradient norm of each update", true, [](WindowResult const& r) { return r.norm; });
     ModelSpec const& spec = program_.store().spec();
     int const states = program_.parts().optimizer.states();
     for (Kind const& kind : kinds) {
@@ -111,20 +112,21 @@ class Comparer {
     found_.push_back(found);
   }
 
+  /// @param here  whether this rank knows the values
   template <class F>
-  void history(std::string tensor, F&& value) {
+  void history(std::string tensor, bool here, F&& value) {
     auto const values = [&](Program& program) {
       std::vector<double> out;
       for (WindowResult const& r : program.history()) out.push_back(value(r));
       return out;
     };
     std::vector<double> const mine = values(program_);
-    std::vector<double> theirs = twin_ ? values(twin_->program()) : std::vector<double>(std::size_t(steps_));
+    std::vector<double> theirs = twin_ ? values(twin_->program()) : std::vector<double>(std::size_t(updates_));
     ranks_.from_first(std::as_writable_bytes(std::span(theirs)));
     int const forward_end = int(program_.parts().model.blocks.size());
     auto const bytes = [](std::vector<double> const& v) { return reinterpret_cast<std::byte const*>(v.data()); };
-    add(std::move(tensor), program_.parts().model.blocks.back().name, forward_end, steps_,
-        difference(bytes(mine), bytes(theirs), steps_, sizeof(double)));
+    add(std::move(tensor), program_.parts().model.blocks.back().name, forward_end, updates_,
+        here ? difference(bytes(mine), bytes(theirs), updates_, sizeof(double)) : Difference{});
   }
 
   void unit(Kind const& kind, UnitId unit) {
@@ -180,7 +182,7 @@ class Comparer {
 
   BitwiseParts const& parts_;
   Program& program_;
-  std::int64_t steps_;
+  std::int64_t updates_;
   Assembly& ranks_;
   std::unique_ptr<Twin> twin_;
   std::vector<Check> checks_;

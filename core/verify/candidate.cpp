@@ -27,7 +27,8 @@ Comparison empty_comparison(CandidateParts const& parts) {
 /// The micro-batches of this rank among its twin's: data rank r has the r-th run of them.
 MicroSpan own_micros(Job const& job, int rank) {
   int const replica = rank / job.mesh.tensor % job.mesh.data;
-  return {replica * job.micros, job.micros};
+  int const micros = job.schedule.micros_per_update();
+  return {replica * micros, micros};
 }
 
 bool same_bytes(View const& a, std::byte const* b) { return std::memcmp(a.data, b, a.bytes()) == 0; }
@@ -82,14 +83,14 @@ void PartialSums::recognise(Program& program) {
   kept_.clear();
 }
 
-SampleLedger::SampleLedger(Sampler const& sampler) : ids_(std::size_t(sampler.global_batch())) {
+SampleLedger::SampleLedger(Sampler const& sampler, int updates) : updates_(updates), ids_(std::size_t(sampler.global_batch())) {
   ids_.resize(sampler.samples_of(0, ids_).size());
   std::sort(ids_.begin(), ids_.end());
   times_.resize(ids_.size() + 1);
 }
 
 void SampleLedger::read(Program&, HostBatch const& batch) {
-  if (batch.update != 0) return;
+  if (batch.update >= updates_) return;
   for (std::int64_t row = 0; row < batch.rows; ++row) {
     std::int64_t const id = batch.samples[std::size_t(2 * row + 1)];
     auto const at = std::lower_bound(ids_.begin(), ids_.end(), id);
@@ -106,7 +107,7 @@ Candidate::Candidate(CandidateParts parts)
       capture_(parts_.catalogue, own_micros(parts_.job, parts_.world.rank()), compare_),
       partial_(parts_.catalogue, comparison_),
       own_(parts_.catalogue, parts_.optimizer, comparison_),
-      samples_(parts_.job.sampler()),
+      samples_(parts_.job.sampler(), parts_.job.updates_per_batch()),
       beat_(parts_.beat) {
   // Faults come first: what they do is what the others see.
   std::vector<Hook*> hooks;
@@ -115,11 +116,15 @@ Candidate::Candidate(CandidateParts parts)
   rig_ = std::make_unique<Rig>(parts_.job, RigParts{.ops = parts_.ops, .world = *world_, .observer = &capture_, .hooks = std::move(hooks)});
   Sampler const sampler = parts_.job.sampler();
   std::vector<std::int64_t> ids(std::size_t(parts_.job.global_batch));
+  // An asynchronous lane is at work on as many batches as it is deep, and begins with a start-up.
+  std::int64_t const depth = parts_.job.schedule.synchronous() ? 0 : std::int64_t(parts_.job.schedule.lanes.size());
+  std::int64_t full = 0;  // batches since the last short one
   for (std::int64_t step = 0; step < parts_.steps; ++step) {
     rig_->arena().restart_hash();
-    rig_->program().advance(1);
-    // The last update of an epoch may be short: it rightly takes other memory.
-    if (sampler.samples_of(step, ids).size() == ids.size()) sequences_.push_back(rig_->arena().sequence_hash());
+    rig_->program().advance(parts_.job.updates_per_batch());
+    // The last batch of an epoch may be short: it rightly takes other memory.
+    full = sampler.samples_of(step, ids).size() == ids.size() ? full + 1 : 0;
+    if (full > depth) sequences_.push_back(rig_->arena().sequence_hash());
   }
   rig_->program().drain();
 }

@@ -37,16 +37,18 @@ class PartialSums final : public Hook {
   std::map<Segment, std::vector<std::byte>> kept_;
 };
 
-/// Which samples the first update read on this rank.
+/// Which samples of the first batch this rank read.
 class SampleLedger final : public Hook {
  public:
-  explicit SampleLedger(Sampler const& sampler);
+  /// @param updates  that the batch makes
+  SampleLedger(Sampler const& sampler, int updates);
   void read(Program& program, HostBatch const& batch) override;
-  /// How often each of the update's samples was read, and behind them how often any other was.
+  /// How often each of the batch's samples was read, and behind them how often any other was.
   std::vector<double> const& times() const { return times_; }
 
  private:
-  std::vector<std::int64_t> ids_;  // of the update, ascending
+  std::int64_t updates_;
+  std::vector<std::int64_t> ids_;  // of the batch, ascending
   std::vector<double> times_;
 };
 

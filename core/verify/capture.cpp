@@ -31,7 +31,7 @@ void Capture::before(Program& program, Action const& action, std::int64_t) {
 
 void Capture::after(Program& program, Action const& action, std::int64_t) {
   if (makes_first_version(action, Do::decide)) {
-    scalar(TensorKind::loss, program.last().loss);
+    if (program.sees_loss()) scalar(TensorKind::loss, program.last().loss);
     scalar(TensorKind::norm, program.last().norm);
   }
   if (makes_first_version(action, Do::update) && !old_.empty()) updated(program, action.unit);
@@ -48,8 +48,10 @@ void Capture::gradients(Program& program) {
 }
 
 void Capture::scalar(TensorKind kind, double value) {
+  int const tensor = catalogue_.find(kind);
+  if (tensor < 0) return;
   std::int64_t const one = 1;
-  sink_.take({catalogue_.find(kind), {0, 1}, view_at(reinterpret_cast<std::byte*>(&value), nullptr, DType::f64, Shape{&one, 1})});
+  sink_.take({tensor, {0, 1}, view_at(reinterpret_cast<std::byte*>(&value), nullptr, DType::f64, Shape{&one, 1})});
 }
 
 void Capture::updated(Program& program, UnitId unit) {

@@ -16,7 +16,8 @@ std::vector<std::int64_t> first_rows(Job const& job) {
   std::int64_t const rows = std::min(job.global_batch, job.data->size());
   std::vector<std::int64_t> out{0};
   for (int r = 0; r < job.replicas; ++r)
-    for (int k = 0; k < job.micros; ++k) out.push_back(out.back() + piece_of(piece_of(rows, job.replicas, r).size(), job.micros, k).size());
+    for (int k = 0; k < job.schedule.micros_per_update(); ++k)
+      out.push_back(out.back() + piece_of(piece_of(rows, job.replicas, r).size(), job.micros, k).size());
   return out;
 }
 
@@ -50,7 +51,8 @@ Catalogue::Catalogue(Job const& job, Scope scope) : first_row_(first_rows(job)) 
     add(TensorKind::input_gradient, b, {"input gradient of " + name, name, TensorKind::input_gradient, backward_of(b) + 1, inputs, false});
   }
   add(TensorKind::loss, 0, {"loss", blocks_.back(), TensorKind::loss, count, 1, false});
-  add(TensorKind::norm, 0, {"gradient norm", "update", TensorKind::norm, after, 1, false});
+  // Asynchronous stages know the norm of their own gradients alone.
+  if (job.schedule.synchronous()) add(TensorKind::norm, 0, {"gradient norm", "update", TensorKind::norm, after, 1, false});
   for (std::size_t p = 0; p < model.spec.params.size(); ++p) {
     ParamSpec const& param = model.spec.params[p];
     int const block = last_in_backward(model, param.unit);

@@ -28,7 +28,7 @@ void reductions(Candidate& candidate, std::vector<Count>& out) {
       elements += double(bucket.elements);
     }
   double const times = schedule.sum.inside == Inside::replicas ? schedule.micros_per_update() : 1;
-  double const steps = double(candidate.steps());
+  double const updates = double(program.history().size());
   Traffic::Count posted;
   for (auto const& [key, count] : candidate.traffic().collectives())
     if (key.purpose == "gradients") {
@@ -36,17 +36,21 @@ void reductions(Candidate& candidate, std::vector<Count>& out) {
       posted.bytes += count.bytes;
     }
   double const bytes = double(width(accumulator(program.parts().model.dtype)));
-  out.push_back({"reductions posted per update", double(program.reductions_posted()) / steps, buckets * times});
-  out.push_back({"reductions on the wire per update", double(posted.calls) / steps, buckets * times});
-  out.push_back({"bytes reduced per update", double(posted.bytes) / steps, elements * bytes * times});
+  out.push_back({"reductions posted per update", double(program.reductions_posted()) / updates, buckets * times});
+  out.push_back({"reductions on the wire per update", double(posted.calls) / updates, buckets * times});
+  out.push_back({"bytes reduced per update", double(posted.bytes) / updates, elements * bytes * times});
 }
 
 void memory(Candidate& candidate, Proof const& proof, int rank, std::vector<Count>& out) {
   Program& program = candidate.rig().program();
   LaneFacts const& facts = proof.lanes[std::size_t(program.parts().lane)];
   out.push_back({"stashes kept at once", double(program.peak_stashes()), double(facts.peak_held)});
+  out.push_back({"weight versions at once", double(program.store().peak_resident()), double(facts.peak_versions)});
   double const planned = double(dry_run(candidate.rig().job(), rank).peak_total);
-  out.push_back({"peak bytes", double(candidate.rig().ledger().peak_total()), planned, memory_tolerance * planned});
+  // Short batches keep a pipeline that isn't drained from its peak for up to an epoch.
+  Job const& job = candidate.rig().job();
+  if (job.schedule.synchronous() || candidate.steps() > 2 * batches_to_warm(job))
+    out.push_back({"peak bytes", double(candidate.rig().ledger().peak_total()), planned, memory_tolerance * planned});
   // After warm-up every step takes the same memory in the same order, so addresses repeat.
   auto const& hashes = candidate.sequences();
   if (std::int64_t(hashes.size()) > warm_steps + 1) {
@@ -77,6 +81,33 @@ void batch_norm(Candidate& candidate, std::vector<Count>& out) {
   out.push_back({"broadcasts of buffers per update", double(broadcasts.calls) / steps, forwards});
   out.push_back({"bytes of buffers per update", double(broadcasts.bytes) / steps, forwards * double(buffers.view.bytes())});
   out.push_back({"exchanges of batch statistics per update", double(exchanges.calls) / steps, sync ? 2 * merging * forwards : 0});
+}
+
+/// What crosses the boundaries of this lane in all batches: activations upwards, their gradients downwards.
+void messages(Candidate& candidate, std::vector<Count>& out) {
+  Rig& rig = candidate.rig();
+  Job const& job = rig.job();
+  auto const& lanes = job.schedule.lane_of_chunk;
+  if (job.schedule.lanes.size() == 1) return;
+  int const mine = rig.mesh().coordinate(Axis::pipeline);
+  double elements = 0;  // of one sample
+  for (std::size_t edge = 1; edge < lanes.size(); ++edge) {
+    if (lanes[edge - 1] == lanes[edge]) continue;
+    double boundary = 1;
+    for (std::int64_t d : job.model->blocks[edge - 1].boundary) boundary *= double(d);
+    if (lanes[edge - 1] == mine || lanes[edge] == mine) elements += boundary;
+  }
+  Sampler const sampler = job.sampler();
+  std::vector<std::int64_t> ids(std::size_t(job.global_batch));
+  double samples = 0;
+  std::int64_t const updates = std::int64_t(rig.program().history().size()), pieces = job.updates_per_batch();
+  for (std::int64_t update = 0; update < updates; ++update) {
+    Range const batch{0, std::int64_t(sampler.samples_of(update / pieces, ids).size())};
+    Range const replica = piece_of(batch.size(), job.replicas, rig.mesh().coordinate(Axis::data));
+    samples += double(piece_of(replica.size(), int(pieces), int(update % pieces)).size());
+  }
+  double const bytes = double(candidate.traffic().total(Direction::send).bytes);
+  out.push_back({"bytes sent over boundaries", bytes, elements * samples * double(width(job.model->dtype))});
 }
 
 /// Replicas hold equal weights, bit for bit, at the end.
@@ -112,6 +143,7 @@ std::vector<Check> check_costs(std::string const& part, Candidate& candidate, Pr
   reductions(candidate, mine);
   memory(candidate, proof, ranks.rank(), mine);
   batch_norm(candidate, mine);
+  messages(candidate, mine);
   mine.push_back(replicas(candidate, ranks));
   mine.push_back(samples(candidate, ranks));
 

@@ -86,6 +86,10 @@ std::vector<Check> conclude(Comparison const& comparison, Assembly& ranks) {
   std::vector<double> mine(tensors * finding_fields);
   std::memcpy(mine.data(), comparison.findings.data(), mine.size() * sizeof(double));
   std::vector<double> const all = ranks.gather(mine);
+  // The own-gradient rule knows its reference on the ranks that hold the weight alone.
+  std::vector<double> largest = comparison.largest, limits = comparison.largest_bound;
+  ranks.maximum(largest);
+  ranks.maximum(limits);
 
   std::vector<Check> out;
   for (std::size_t t = 0; t < tensors; ++t) {
@@ -104,14 +108,14 @@ std::vector<Check> conclude(Comparison const& comparison, Assembly& ranks) {
       worst = f;
       worst_rank = r;
     }
-    double const largest = comparison.largest[t], limit = comparison.largest_bound[t];
+    double const limit = limits[t];
     Check check{.part = comparison.part, .tensor = info.name, .module = info.module};
     check.kind = info.null_gradient ? CheckKind::null_gradient : CheckKind::bounded;
     check.error = most;
     check.frobenius = std::sqrt(squares);
     check.bound = worst.bound;
     check.ratio = worst.ratio;
-    check.power = limit > 0 ? largest / limit : 0;
+    check.power = limit > 0 ? largest[t] / limit : 0;
     check.elements = info.elements;
     check.index = std::int64_t(worst.index);
     check.rank = worst.index >= 0 ? worst_rank : -1;

@@ -156,7 +156,7 @@ TEST(Sabotage, TheLastBitOfAFloatIsLeftToTheBitwisePart) {
   EXPECT_EQ(result.verdict, Verdict::failed);
   EXPECT_EQ(find(result, "fp32", std::string("gradient of ") + victim).verdict, Verdict::verified);
   // A step of 0.1 g rounds it away in the weights; the norm, in fp64, keeps it.
-  EXPECT_EQ(find(result, "fp32 bitwise", "gradient norm of each step").verdict, Verdict::failed) << table(result);
+  EXPECT_EQ(find(result, "fp32 bitwise", "gradient norm of each update").verdict, Verdict::failed) << table(result);
 }
 
 TEST(Sabotage, ASkippedReductionIsNamed) {

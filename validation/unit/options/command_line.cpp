@@ -303,8 +303,21 @@ INSTANTIATE_TEST_SUITE_P(
                       Refused{{"verify", "--mutant", "x"}, {"--mutant"}}));
 
 TEST(Refusals, OptionsOfLaterVersionsAreNamed) {
-  for (char const* option : {"--link", "--recompute", "--pp", "--dp", "--tp", "--expect", "--mode", "--micro-batch-size"})
+  for (char const* option : {"--link", "--zero", "--pp", "--dp", "--tp", "--expect", "--stage", "--micro-batch-size"})
     EXPECT_THAT(refusal({"verify", option, "2"}), AllOf(StartsWith(option), HasSubstr("not in this version"))) << option;
+}
+
+Usage const pipeline{.program = "pipedream", .extra = {"mode", "balance", "recompute"}, .micros = 4};
+
+TEST(Pipelines, OfferOptionsOfTheirOwn) {
+  Options const options = parse_line(pipeline, {"verify", "--mode", "2bw", "--balance", "2,1"}).options.value();
+  EXPECT_EQ(options.mode, PipelineMode::two_buffers);
+  EXPECT_EQ(options.micros, 4);
+  EXPECT_EQ(options.recompute, "none");
+  for (char const* option : {"--mode", "--balance", "--virtual-stages", "--recompute"})
+    EXPECT_THAT(refusal({"verify", option, "2"}), AllOf(StartsWith(option), HasSubstr("means nothing in ddp"))) << option;
+  EXPECT_THROW(parse_line(pipeline, {"verify", "--virtual-stages", "2"}), BadRequest);
+  EXPECT_THROW(parse_line(pipeline, {"verify", "--mode", "flash"}), BadRequest);
 }
 
 TEST(Ranks, MoreMicroBatchesThanTheLargestReplicaHasAreRefused) {

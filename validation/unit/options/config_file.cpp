@@ -90,6 +90,16 @@ TEST(Description, IsAConfigurationThatGivesTheSameOptions) {
   }
 }
 
+TEST(Description, OfAPipelineHasItsOwnOptions) {
+  Usage const usage{.program = "gpipe", .extra = {"balance", "recompute"}, .micros = 4, .recompute = "all"};
+  std::string const description = describe_json(parse_line(usage, {"bench", "--balance", "1,2"}).options.value());
+  EXPECT_THAT(description, HasSubstr("\"balance\": \"1,2\""));
+  EXPECT_THAT(description, HasSubstr("\"recompute\": \"all\""));
+  EXPECT_THAT(description, Not(HasSubstr("\"mode\"")));
+  TemporaryFile const file(description);
+  EXPECT_EQ(describe_json(parse_line(usage, {"bench", "--config", file.path()}).options.value()), description);
+}
+
 TEST(Nearest, CountsSwapsOnceAndGivesUpOnStrangers) {
   EXPECT_EQ(edit_distance("batch", "bacth"), 1);
   EXPECT_EQ(edit_distance("", "abc"), 3);

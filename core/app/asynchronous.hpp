@@ -1,0 +1,34 @@
+#pragma once
+// What the ranks of an asynchronous pipeline must ask each other, since no decision joins them.
+
+#include <vector>
+
+#include "app/measure.hpp"
+
+namespace shardmark {
+
+/// An end that all ranks agree on. Synchronous ranks agree in every decision; the stages of an asynchronous pipeline have nothing in
+/// common but this: each step they learn whether some rank was asked to stop a step earlier.
+class StopVote {
+ public:
+  StopVote(Program& program, HostExchange& exchange)
+      : program_(program), exchange_(exchange), flag_(exchange.arena().make(DType::f64, {1}, Book::workspace, exchange.stream())) {}
+  ~StopVote() { result(); }
+  StopVote(StopVote const&) = delete;
+
+  /// Collective; after every step.
+  bool stop();
+
+ private:
+  bool result();
+  Program& program_;
+  HostExchange& exchange_;
+  Tensor flag_;
+  Request request_;
+  bool pending_ = false;
+};
+
+/// What the last stage saw, on every rank: the others know no losses. Collective.
+std::vector<WindowResult> windows_of_last_stage(std::vector<WindowResult> const& mine, Program& program, HostExchange& exchange);
+
+}  // namespace shardmark

@@ -1,0 +1,14 @@
+#pragma once
+// --recompute: what forwards keep for their backwards.
+
+#include <optional>
+
+#include "app/options.hpp"
+#include "schedule/recompute.hpp"
+
+namespace shardmark {
+
+/// The rule that the option names for this schedule; absent for none. @throws BadRequest
+std::optional<KeepRule> recompute_rule(Options const& options, Schedule const& schedule);
+
+}  // namespace shardmark
