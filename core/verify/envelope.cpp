@@ -180,7 +180,7 @@ void add_selections(EnvelopeParts const& parts, Selections& selections, Assembly
   for (TensorEnvelope const& tensor : out) most.emplace_back(tensor.reference.size(), 0.0);
   for (int run = ranks.rank(); run < envelope_runs; run += ranks.ranks()) {
     auto const inner = parts.backend();
-    RandomSelections random(*inner, undecided, std::uint64_t(run) + 1);
+    RandomSelections random(*inner, undecided, std::uint64_t(run));
     DeviateEach sink(out, most);
     run_first_step(parts, random, sink);
   }

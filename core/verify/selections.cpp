@@ -51,10 +51,11 @@ void RandomSelections::run(Stream& stream, Op const& op) {
   if (relu == nullptr) return inner().run(stream, op);
   std::vector<std::int64_t> const& near = undecided_.at(next_);
   std::vector<double> chosen;
-  Randoms const random(seed_, Purpose::perturbation, next_++);
+  // An odd seed selects the opposite of the even one before it: in two such runs every input has gone both ways.
+  Randoms const random(seed_ / 2, Purpose::perturbation, next_++);
   for (std::size_t k = 0; k < near.size(); ++k) {
     double const magnitude = std::max(std::abs(relu->x.as<double>()[near[k]]), std::numeric_limits<double>::min());
-    chosen.push_back(random.below(2, k) == 0 ? magnitude : 0);
+    chosen.push_back(random.below(2, k) == seed_ % 2 ? magnitude : 0);
   }
   inner().run(stream, op);
   for (std::size_t k = 0; k < near.size(); ++k) relu->y.as<double>()[near[k]] = chosen[k];

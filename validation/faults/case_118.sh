@@ -39,7 +39,7 @@ for key in ("last", "update"):
 PY
 
 # One process, saving after each update, so that most kills hit a checkpoint in the making.
-updates=100 kills=0
+updates=400 kills=0
 ends_with 0 "$serial" "${training[@]}" --steps $updates --save quiet --out quiet-run
 RANDOM=118
 resume=()

@@ -7,6 +7,7 @@
 #include "base/random.hpp"
 #include "model/layers.hpp"
 #include "model/parallel_linear.hpp"
+#include "model/pieces.hpp"
 #include "validation/equivalence/core/harness.hpp"
 
 namespace shardmark::testing {
@@ -59,7 +60,8 @@ Result run_layer(Split split, Communicator& world) {
   std::int64_t const x0 = split == Split::row ? cut.begin : 0, x1 = split == Split::row ? cut.end : inputs;
   std::int64_t const y0 = split == Split::column ? cut.begin : 0, y1 = split == Split::column ? cut.end : outputs;
   MicroBatch micro;
-  Context context{.ops = *ops, .stream = *stream, .arena = arena, .store = store, .version = Version{0}, .micro = micro};
+  LocalPieces alone(1);
+  Context context{.ops = *ops, .stream = *stream, .arena = arena, .store = store, .version = Version{0}, .micro = micro, .pieces = alone};
   Stash stash(Linear::slots);
   Result out;
   out.y = values_of(layer->forward(drawn_columns(arena, *stream, 1, inputs, x0, x1), context, stash).view);
