@@ -32,6 +32,7 @@ class Mode:
     ranks: int
     torch_mode: str
     bf16: bool = False
+    options: tuple = ()  # of our program; PyTorch's side has the same by its mode
 
     @property
     def batch_factor(self):
@@ -43,6 +44,11 @@ MODES = {
     "single-bf16": Mode("serial", 1, "single", bf16=True),
     "ddp": Mode("ddp", 2, "ddp"),
     "ddp-bf16": Mode("ddp", 2, "ddp", bf16=True),
+    # Eight micro-batches; PyTorch's pipelines don't recompute.
+    "gpipe": Mode("gpipe", 2, "gpipe", options=("--microbatches", "8", "--recompute", "none")),
+    "1f1b": Mode("pipedream", 2, "1f1b", options=("--microbatches", "8")),
+    "interleaved": Mode("pipedream", 2, "interleaved", options=("--microbatches", "8", "--virtual-stages", "2")),
+    "zero-bubble": Mode("pipedream", 2, "zero-bubble", options=("--microbatches", "8", "--split-backward", "h1")),
 }
 
 
@@ -87,6 +93,7 @@ def run_ours(a, mode):
     with tempfile.TemporaryDirectory() as folder:
         record = pathlib.Path(folder, "record.json")
         command = [str(pathlib.Path(a.bin, mode.program)), "bench", *size_arguments(a, mode), "--data", "synthetic", "--no-verify"]
+        command += mode.options
         command += ["--dtype", "bf16" if mode.bf16 else "fp32", "--json", str(record), "--out", str(pathlib.Path(folder, "run"))]
         if mode.ranks > 1:
             run(shlex.split(a.mpirun) + ["-n", str(mode.ranks)] + command)

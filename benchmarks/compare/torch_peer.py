@@ -1,8 +1,8 @@
-"""The work of `serial` and `ddp` as a PyTorch user would write it: training steps of a GPT on synthetic tokens, one CPU thread a rank.
+"""The work of our programs as a PyTorch user would write it: training steps of a GPT on synthetic tokens, one CPU thread a rank.
 
-    python3 torch_peer.py MODE [--layers N ...] [--bf16]      MODE: single, ddp
+    python3 torch_peer.py MODE [--layers N ...] [--bf16]      MODE: single, ddp, gpipe, 1f1b, interleaved, zero-bubble
 
-Prints one line of JSON: the seconds of each timed step (the slowest rank's), the last loss, the number of parameters.
+Prints one line of JSON: the seconds of each timed step (the slowest rank's), the last loss, the number of the printing rank's parameters.
 """
 
 import argparse
@@ -43,25 +43,100 @@ class Block(nn.Module):
         return x + self.fc_proj(F.gelu(self.fc(self.ln_2(x)), approximate="tanh"))
 
 
-class Gpt(nn.Module):
+class Embedding(nn.Module):
     def __init__(self, a):
         super().__init__()
         self.wte = nn.Embedding(a.vocab, a.hidden)
         self.wpe = nn.Parameter(0.02 * torch.randn(a.seq, a.hidden))
-        self.blocks = nn.Sequential(*(Block(a.hidden, a.heads) for _ in range(a.layers)))
+
+    def forward(self, tokens):
+        return self.wte(tokens) + self.wpe
+
+
+class Head(nn.Module):
+    def __init__(self, a):
+        super().__init__()
         self.ln_f = nn.LayerNorm(a.hidden)
         self.head = nn.Linear(a.hidden, a.vocab, bias=False)
 
-    def forward(self, tokens):
-        return self.head(self.ln_f(self.blocks(self.wte(tokens) + self.wpe)))
+    def forward(self, x):
+        return self.head(self.ln_f(x))
 
 
-def replicated(model):
-    return nn.parallel.DistributedDataParallel(model)
+def gpt(a):
+    """The blocks of the model, in order."""
+    return [Embedding(a), *(Block(a.hidden, a.heads) for _ in range(a.layers)), Head(a)]
 
 
-# How a mode wraps the model, and on how many ranks it runs. Batches are the whole job's.
-MODES = {"single": (lambda model: model, 1), "ddp": (replicated, 2)}
+def loss_of(logits, targets):
+    return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
+
+
+class Replicas:
+    """One model on every rank, each with its part of the batch."""
+
+    def __init__(self, a, rank, ranks):
+        self.a = a
+        self.model = nn.Sequential(*gpt(a))
+        if ranks > 1:
+            self.model = nn.parallel.DistributedDataParallel(self.model)
+        torch.manual_seed(2 + rank)
+        self.tokens, self.targets = torch.randint(0, a.vocab, (2, a.batch // ranks, a.seq))
+
+    def forward_backward(self):
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.a.bf16):
+            logits = self.model(self.tokens)
+        loss = loss_of(logits, self.targets)
+        loss.backward()
+        return loss.item()
+
+
+def cut(costs, pieces):
+    """Where the pieces of a chain begin, by equal cost."""
+    bounds = [0]
+    for piece in range(1, pieces):
+        target = sum(costs) * piece / pieces
+        bounds.append(min(range(bounds[-1] + 1, len(costs)), key=lambda i: abs(sum(costs[:i]) - target)))
+    return bounds + [len(costs)]
+
+
+class Stages:
+    """A piece of the model on every rank (interleaved: two), under one of PyTorch's schedules; eight micro-batches."""
+
+    SCHEDULES = {
+        "gpipe": ("ScheduleGPipe", 1),
+        "1f1b": ("Schedule1F1B", 1),
+        "interleaved": ("ScheduleInterleaved1F1B", 2),
+        "zero-bubble": ("ScheduleInterleavedZeroBubble", 2),
+    }
+
+    def __init__(self, a, rank, ranks):
+        from torch.distributed import pipelining
+
+        self.a = a
+        name, chunks = self.SCHEDULES[a.mode]
+        blocks = gpt(a)
+        bounds = cut([0.05, *[12 * a.hidden + 2 * a.seq] * a.layers, a.vocab], ranks * chunks)
+        mine = [rank + ranks * chunk for chunk in range(chunks)]
+        pieces = [nn.Sequential(*blocks[bounds[i] : bounds[i + 1]]) for i in mine]
+        stages = [pipelining.PipelineStage(piece, i, ranks * chunks, torch.device("cpu")) for piece, i in zip(pieces, mine)]
+        self.schedule = getattr(pipelining, name)(stages[0] if chunks == 1 else stages, 8, loss_fn=loss_of)
+        self.model = nn.ModuleList(pieces)
+        self.first, self.last = 0 in mine, ranks * chunks - 1 in mine
+        torch.manual_seed(2)
+        self.tokens, self.targets = torch.randint(0, a.vocab, (2, a.batch, a.seq))
+
+    def forward_backward(self):
+        losses = []
+        inputs = [self.tokens] if self.first else []
+        outputs = {"target": self.targets, "losses": losses} if self.last else {}
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.a.bf16):
+            self.schedule.step(*inputs, **outputs)
+        return sum(loss.item() for loss in losses) / max(1, len(losses))
+
+
+# What a mode runs, and on how many ranks. Batches are the whole job's.
+MODES = {"single": (Replicas, 1), "ddp": (Replicas, 2), **{mode: (Stages, 2) for mode in Stages.SCHEDULES}}
 
 
 def bind(rank):
@@ -77,21 +152,15 @@ def train(rank, a, ranks, port):
     if ranks > 1:
         os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
         dist.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=rank, world_size=ranks)
-    model = Gpt(a)
-    parameters = sum(p.numel() for p in model.parameters())
-    model = MODES[a.mode][0](model)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4, weight_decay=0, fused=True)
-    torch.manual_seed(2 + rank)
-    tokens, targets = torch.randint(0, a.vocab, (2, a.batch // ranks, a.seq))
+    work = MODES[a.mode][0](a, rank, ranks)
+    parameters = sum(p.numel() for p in work.model.parameters())
+    optimizer = torch.optim.AdamW(work.model.parameters(), lr=3e-4, weight_decay=0, fused=True)
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=a.bf16):
-            logits = model(tokens)
-        loss = F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
-        loss.backward()
+        loss = work.forward_backward()
         optimizer.step()
-        return loss.item()
+        return loss
 
     for _ in range(a.warmup):
         loss = step()
@@ -107,9 +176,11 @@ def train(rank, a, ranks, port):
         dist.all_reduce(slowest, dist.ReduceOp.MAX)
         seconds = slowest.tolist()
         dist.destroy_process_group()
-    if rank == 0:
+    if rank == ranks - 1:
         versions = {"torch": torch.__version__, "python": platform.python_version()}
         print(json.dumps({"step_seconds": seconds, "loss": loss, "parameters": parameters, "ranks": ranks, "versions": versions}), flush=True)
+    if ranks > 1:
+        os._exit(0)  # gloo's threads may outlive the interpreter, whose end they then turn into an abort
 
 
 def free_port():
