@@ -167,10 +167,10 @@ Deviations deviate(EnvelopeParts const& parts, Envelope const& envelope, Perturb
   return out;
 }
 
-/// As of e_T: eight random subsets needn't contain the worst one.
+/// As of e_T: eight selections needn't contain the worst one.
 constexpr double selection_subsets = 4;
 
-/// What random selections of undecided inputs do to each tensor.
+/// What selections of undecided inputs do to each tensor.
 void add_selections(EnvelopeParts const& parts, Selections& selections, Assembly& ranks, Envelope& out) {
   for (Selections::Relu& relu : selections.relus)
     if (!relu.deviation.empty()) ranks.maximum(relu.deviation);
@@ -178,11 +178,11 @@ void add_selections(EnvelopeParts const& parts, Selections& selections, Assembly
   if (std::all_of(undecided.begin(), undecided.end(), [](auto const& near) { return near.empty(); })) return;
   std::vector<std::vector<double>> most;
   for (TensorEnvelope const& tensor : out) most.emplace_back(tensor.reference.size(), 0.0);
-  for (int run = ranks.rank(); run < envelope_runs; run += ranks.ranks()) {
+  for (int run = ranks.rank(); run < selection_runs; run += ranks.ranks()) {
     auto const inner = parts.backend();
-    RandomSelections random(*inner, undecided, std::uint64_t(run));
+    ChosenSelections chosen(*inner, undecided, choice_of_run(run));
     DeviateEach sink(out, most);
-    run_first_step(parts, random, sink);
+    run_first_step(parts, chosen, sink);
   }
   for (std::size_t t = 0; t < out.size(); ++t) {
     ranks.maximum(most[t]);

@@ -8,10 +8,16 @@
 //   |x_i| <= 4 e_i       e_i: the largest deviation of this very element in the perturbed runs of envelope.hpp
 //
 // are undecided (one that isn't, and crosses 0 all the same, has to be near 0 and further off than four times what eight runs showed), and
-// eight more runs in fp64 select each of them at random. Four times the largest deviation of an element in these runs is added to its bound
-// in fp32. By element, since a selection reaches few (its own sample) or is diluted (sums).
+// eight more runs in fp64 select each of them both ways. Four times the largest deviation of an element in these runs is added to its
+// bound in fp32. By element, since a selection reaches few (its own sample) or is diluted (sums).
+//
+// What two selections do to an element may cancel, so runs that always select two inputs alike would miss both. The runs are therefore a
+// two-level factorial design (Box, Hunter and Hunter 2005, chapter 6): any two of seven undecided inputs in a row, counted over all ReLUs,
+// are selected in all four ways, any three of the first four in all eight. Of more than seven some go alike: the factor is for them.
 
+#include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "backend/decorators/decorator.hpp"
@@ -52,17 +58,24 @@ class MeasureSelections final : public Decorator {
   std::size_t next_ = 0;
 };
 
-/// Selects undecided inputs at random: passed on as their magnitude, or 0.
-class RandomSelections final : public Decorator {
+/// Whether the k-th undecided input is passed on; k counts over all ReLUs.
+using Choice = std::function<bool(std::int64_t k)>;
+constexpr int selection_runs = 8;
+/// What run 0 to 7 of the design chooses.
+Choice choice_of_run(int run);
+
+/// Selects undecided inputs by choice: passed on as their magnitude, or 0.
+class ChosenSelections final : public Decorator {
  public:
-  RandomSelections(Backend& inner, std::vector<std::vector<std::int64_t>> const& undecided, std::uint64_t seed)
-      : Decorator(inner), undecided_(undecided), seed_(seed) {}
+  ChosenSelections(Backend& inner, std::vector<std::vector<std::int64_t>> const& undecided, Choice choice)
+      : Decorator(inner), undecided_(undecided), choice_(std::move(choice)) {}
   void run(Stream& stream, Op const& op) override;
 
  private:
   std::vector<std::vector<std::int64_t>> const& undecided_;
-  std::uint64_t seed_;
+  Choice choice_;
   std::size_t next_ = 0;
+  std::int64_t chosen_ = 0;
 };
 
 }  // namespace shardmark

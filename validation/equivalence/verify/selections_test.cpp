@@ -5,9 +5,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <set>
 #include <span>
 
 #include "backend/decorators/perturbed.hpp"
+#include "base/random.hpp"
 #include "cases.hpp"
 #include "comm/fabric.hpp"
 #include "verify/envelope.hpp"
@@ -35,7 +37,8 @@ struct Proven {
   std::function<void()> beat;
 };
 
-/// The largest error over bound of a run, with what selections add and without it.
+/// The largest error over bound of a run, with what selections add and without it. The bound's unit is `coarse` too: a selection moves
+/// an input by as much as rounding with that unit does, and so all that is computed from it.
 class Ratios final : public Sink {
  public:
   explicit Ratios(Envelope const& envelope) : envelope_(envelope) {}
@@ -43,9 +46,10 @@ class Ratios final : public Sink {
     TensorEnvelope const& tensor = envelope_[std::size_t(piece.tensor)];
     each_value(piece.values, [&](std::int64_t i, double x) {
       std::int64_t const at = piece.range.begin + i;
-      double const error = std::abs(x - tensor.reference[std::size_t(at)]), bound = tensor.bound(at, DType::f32);
-      with = std::max(with, error / bound);
-      without = std::max(without, error / (bound - tensor.selected[std::size_t(at)]));
+      double const error = std::abs(x - tensor.reference[std::size_t(at)]);
+      double const bound = 4 * coarse * (double(tensor.spread[std::size_t(at)]) + tensor.deviation);
+      with = std::max(with, error / (bound + tensor.selected[std::size_t(at)]));
+      without = std::max(without, error / bound);
     });
   }
   double with = 0, without = 0;
@@ -66,6 +70,27 @@ class Nothing final : public Sink {
  public:
   void take(Piece const&) override {}
 };
+
+/// In how many ways the runs select these inputs.
+std::size_t ways(std::vector<std::int64_t> const& inputs) {
+  std::set<std::vector<bool>> seen;
+  for (int run = 0; run < selection_runs; ++run) {
+    std::vector<bool> way;
+    for (std::int64_t k : inputs) way.push_back(choice_of_run(run)(k));
+    seen.insert(way);
+  }
+  return seen.size();
+}
+
+TEST(SelectionsOfRuns, NoTwoOfSevenInARowGoAlikeInAll) {
+  for (std::int64_t a = 0; a < 30; ++a)
+    for (std::int64_t b = a + 1; b < a + 7; ++b) EXPECT_EQ(ways({a, b}), 4u) << a << " and " << b;
+  for (std::int64_t without = 0; without < 4; ++without) {
+    std::vector<std::int64_t> three{0, 1, 2, 3};
+    three.erase(three.begin() + without);
+    EXPECT_EQ(ways(three), 8u) << without;
+  }
+}
 
 struct SelectionsOf : ::testing::TestWithParam<Net> {};
 
@@ -99,7 +124,8 @@ TEST_P(SelectionsOf, ARunThatSelectsOtherwiseIsWithinItsBoundsOnlyWithThem) {
   ASSERT_GT(open, 0u) << "the test needs an input near 0";
   double needed = 0;
   for (std::uint64_t seed = 100; seed < 108; ++seed) {
-    RandomSelections otherwise(*reference, undecided, seed);
+    Randoms const random(seed, Purpose::perturbation, 0);
+    ChosenSelections otherwise(*reference, undecided, [&](std::int64_t k) { return random.below(2, std::uint64_t(k)) == 1; });
     Ratios ratios(envelope);
     run_step(proven, otherwise, ratios);
     EXPECT_LE(ratios.with, 1) << seed;
