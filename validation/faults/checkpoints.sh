@@ -34,6 +34,7 @@ run = json.load(open("first/record.json"))
 assert run["run"]["resumed_from_update"] is None and run["result"]["checkpoints"]["saved"] == 2, run
 PY
 refused "run exists (it holds a checkpoint, update-6); add --resume run to go on from it" "${training[@]}" --save run
+refused "it is one checkpoint, not the folder that holds them); give its parent to --resume" "${training[@]}" --resume run/update-6/
 refused "it has made 6 updates" "${training[@]}" --resume run
 refused "its seed is 1, this run's is 2" "${training[@]}" --resume run --seed 2
 

@@ -64,6 +64,8 @@ std::optional<std::string> difference(Fingerprint const& saved, Fingerprint cons
 Checkpoint::Checkpoint(fs::path const& folder) {
   if (!fs::exists(folder)) refuse_file(folder, "No such file or directory", "check the path in --resume");
   auto const newest = layout::newest(folder);
+  if (!newest && layout::updates_of(fs::canonical(folder).filename().native()))
+    refuse_file(folder, "it is one checkpoint, not the folder that holds them", "give its parent to --resume");
   if (!newest) refuse_file(folder, "it holds no complete checkpoint", "remove it and start without --resume");
   path_ = *newest;
   sums_ = read_sums(path_ / layout::sums_file);

@@ -117,6 +117,7 @@ TEST_F(Damage, UnfinishedCheckpointsAreNeverTaken) {
   for (char const* name : {"update-", "update-08", "update-9x", "update--1", "update-99999999999999999999", "notes"})
     fs::create_directory(folder_ / "run" / name);
   EXPECT_EQ(Checkpoint(folder_ / "run").state().updates, 6);
+  EXPECT_THAT(test::refusal_of([&] { Checkpoint(folder_ / "run" / "update-6"); }), HasSubstr("give its parent to --resume"));
   fs::rename(update_, folder_ / "run" / ".update-6.part");
   EXPECT_THAT(outcome(), HasSubstr("it holds no complete checkpoint"));
   EXPECT_THAT(test::refusal_of([&] { Checkpoint(folder_ / "none"); }), HasSubstr("check the path in --resume"));
