@@ -215,7 +215,8 @@ std::vector<OptionEntry> make_table() {
   some("balance", "auto|N,N,...", words(&Options::balance), "blocks of each chunk, or equal cost [auto]");
   some("split-points", "NAME,...", words(&Options::split_points), "blocks with which the chunks after the first begin");
   some("recompute", "RULE", words(&Options::recompute),
-       "what forwards don't keep: none, all, every:K (blocks), except-last-micro, last-stage-off [gpipe all, else none]");
+       "what forwards don't keep: none, all, every:K (blocks), sqrt, except-last-micro, last-stage-off [gpipe and checkpointing all, else "
+       "none]");
 
   group = "Optimizer";
   add("optimizer", "sgd|adamw", choice(&Options::optimizer), "update rule [verify sgd, else adamw]");

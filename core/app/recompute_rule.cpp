@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "app/nearest.hpp"
 
@@ -22,16 +24,32 @@ int segment_from(std::string_view text) {
 
 }  // namespace
 
-std::optional<KeepRule> recompute_rule(Options const& options, Schedule const& schedule) {
-  std::string const& word = options.recompute;
-  if (word == "none") return {};
+namespace {
+
+/// K of "every:K" that keeps about as many inputs as a segment has blocks.
+int root_of_blocks(Schedule const& schedule) {
+  double const blocks = double(schedule.lane_of_chunk.size()) / double(schedule.lanes.size());
+  return std::max(1, int(std::lround(std::sqrt(blocks))));
+}
+
+KeepRule rule_named(std::string const& word, Schedule const& schedule) {
   if (word == "all") return recompute_all();
+  if (word == "sqrt") return recompute_every(root_of_blocks(schedule));
   if (word.starts_with(every)) return recompute_every(segment_from(std::string_view(word).substr(every.size())));
   if (word == "except-last-micro") return except_last_micro(recompute_all(), schedule.micros_per_window);
   if (word == "last-stage-off") return last_stage_off(recompute_all(), int(schedule.lanes.size()));
-  bool const later = word == "sqrt" || word == "selective" || word.starts_with("budget:");
+  bool const later = word == "selective" || word.starts_with("budget:");
   fail_input({fmt::format("--recompute {}", printable(word)), later ? "not in this version" : "not one of its values",
-              "choose one of none, all, every:K, except-last-micro, last-stage-off"});
+              "choose one of none, all, every:K, sqrt, except-last-micro, last-stage-off"});
+}
+
+}  // namespace
+
+std::optional<KeepRule> recompute_rule(Options const& options, Schedule const& schedule) {
+  if (options.recompute == "none") return {};
+  KeepRule const rule = rule_named(options.recompute, schedule);
+  if (schedule.lanes.size() > 1) return rule;
+  return last_block_off(rule, int(schedule.lane_of_chunk.size()));
 }
 
 }  // namespace shardmark

@@ -79,7 +79,7 @@ ProgramParts program_parts(Job const& job, Backend& ops, Arena& arena, Mesh& mes
           .abreast = job.abreast()};
 }
 
-constexpr std::size_t meta_slab = std::size_t(1) << 44;
+constexpr std::size_t meta_slab = std::size_t(1) << 42;  // of address space; many thread ranks may plan at once
 constexpr std::int64_t warm_batches = 2, counted_batches = 2;
 
 }  // namespace

@@ -47,6 +47,7 @@ void Program::recompute(Action const& action) {
   MicroBatch again = micro(action.micro).batch;
   again.tally = spare_tally_;
   Context c = context(again, action.version, Pass::recompute);
+  if (mutant("recompute_new_mask")) ++c.seed;
   Stash& stash = stashes_.open(action.chunk, action.micro, b.slots);
   Tensor y = b.body->forward(boundaries_.take(action.chunk, action.micro, AtEdge::kept_input), c, stash);
   if (b.merged != nullptr) y = b.merged->forward(std::move(y), c, stash);

@@ -74,6 +74,12 @@ KeepRule last_stage_off(KeepRule rule, int stages) {
   };
 }
 
+KeepRule last_block_off(KeepRule rule, int blocks) {
+  return [rule = std::move(rule), blocks](int lane, ChunkId block, MicroId micro) {
+    return block.v == blocks - 1 ? Kept::stash : rule(lane, block, micro);
+  };
+}
+
 Schedule recompute(Schedule const& refined, KeepRule const& rule) {
   expect(refined.form == Form::refined, "recomputation is a matter of blocks: refine() comes first, lower() later");
   Schedule out = refined;

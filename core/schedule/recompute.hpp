@@ -29,6 +29,9 @@ KeepRule except_last_micro(KeepRule rule, int micros_per_window);
 /// Like `rule`, but not on the last lane: under 1F1B its backward follows at once.
 KeepRule last_stage_off(KeepRule rule, int stages);
 
+/// Like `rule`, but not the chain's last block: on one lane its backward follows its forward at once.
+KeepRule last_block_off(KeepRule rule, int blocks);
+
 /// Inserts the recomputations: a segment is run again right before the first backward (or its input half) in it. lower() comes later.
 Schedule recompute(Schedule const& refined, KeepRule const& rule);
 

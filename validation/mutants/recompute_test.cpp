@@ -1,0 +1,29 @@
+// Faults in recomputation, which only bits or state can show: gradients of a run with another dropout mask look healthy.
+
+#include <gtest/gtest.h>
+
+#include "base/mutant.hpp"
+#include "validation/equivalence/core/training.hpp"
+#include "validation/schedule/core/planners.hpp"
+
+namespace shardmark::testing {
+namespace {
+
+static_assert(mutants_built, "this test links the mutant variants");
+
+Outcome run(Schedule const& coarse, std::string const& mutant_name) {
+  choose_mutant(mutant_name);
+  Outcome out = train({.coarse = coarse, .first_block = {0, 4}, .optimizer = {.rate = {.base = 0.1}}, .cut = {.micros = 3}});
+  choose_mutant("");
+  return out;
+}
+
+TEST(RecomputeMutants, case_17_a_new_mask_is_seen) {
+  Schedule const keeps = plan_sequential("serial", 3), recomputes = test::with_recomputation(keeps);
+  Outcome const want = run(keeps, "");
+  expect_equal(run(recomputes, ""), want);
+  EXPECT_NE(run(recomputes, "recompute_new_mask").weights, want.weights);
+}
+
+}  // namespace
+}  // namespace shardmark::testing
