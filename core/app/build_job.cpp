@@ -158,11 +158,13 @@ Job build_job(Options const& options, Strategy const& strategy, int ranks, DType
   return job;
 }
 
-Options reduced_twin(Options options) {
+Options reduced_twin(Options options, int chunks) {
   // Odd sizes, ragged counts and short updates: nothing divides by accident (docs/method.md).
   options.data = "synthetic";
   options.warmup = 0;
-  options.layers = 2;
+  options.layers = std::max(2, chunks);  // a block for each chunk of a pipeline
+  options.balance = "auto";
+  options.split_points.clear();
   options.hidden = options.model == ModelKind::convnet ? 7 : 48;
   options.heads = 3;
   options.seq = 17;

@@ -24,8 +24,9 @@ OptimizerSettings optimizer_settings(Options const& options, UpdateOf update);
 Job build_job(Options const& options, Strategy const& strategy, int ranks, DType dtype, JobPurpose purpose,
               std::shared_ptr<Dataset const> data);
 
-/// The same mesh, schedule, communicator and algorithms with a small model, for the proof in `bench` (docs/method.md).
-Options reduced_twin(Options options);
+/// The same mesh, schedule, communicator and algorithms with a small model that has a block for each of `chunks`, for the proof in `bench`
+/// (docs/method.md).
+Options reduced_twin(Options options, int chunks);
 
 std::unique_ptr<Backend> build_backend(Options const& options, Determinism determinism);
 
