@@ -50,9 +50,9 @@ struct Choices<LrSchedule> {
       {{"constant", LrSchedule::constant}, {"linear", LrSchedule::linear}, {"cosine", LrSchedule::cosine}}};
 };
 template <>
-struct Choices<BatchNormScope> {
-  static constexpr std::array<Choice<BatchNormScope>, 3> all{
-      {{"per-micro", BatchNormScope::per_micro}, {"deferred", {}}, {"sync", BatchNormScope::sync}}};
+struct Choices<BatchNormPolicy> {
+  static constexpr std::array<Choice<BatchNormPolicy>, 3> all{
+      {{"per-micro", BatchNormPolicy::per_micro}, {"deferred", BatchNormPolicy::deferred}, {"sync", BatchNormPolicy::sync}}};
 };
 template <>
 struct Choices<PipelineMode> {

@@ -55,7 +55,7 @@ void on_ranks_of(Entrant const& entrant, RankContext const& all, HostExchange& e
 
 /// Why an entrant's numbers mean something else than serial's; absent: they are equal.
 std::optional<Refusal> no_equivalence(Options const& options, int replicas) {
-  if (options.model != ModelKind::convnet || options.batch_norm == BatchNormScope::sync || replicas == 1) return std::nullopt;
+  if (options.model != ModelKind::convnet || options.batch_norm == BatchNormPolicy::sync || replicas == 1) return std::nullopt;
   return Refusal{"batch norm of each replica's own samples", "serial training normalises the whole batch, which is another function",
                  "use --batch-norm sync"};
 }

@@ -178,8 +178,9 @@ std::vector<OptionEntry> make_table() {
   add("vocab", "N", when(is_gpt, whole(&Options::vocab, 2, limits::vocabulary)), "tokens that exist (gpt); text needs 256 [256]");
   add("dropout", "P", when(is_gpt, real(&Options::dropout, {0, below_one})), "probability that an element is dropped (gpt) [0]");
   add("tied-embeddings", "", when(is_gpt, flag(&Options::tied_embeddings)), "input and output share one embedding (gpt) [off]");
-  add("batch-norm", "per-micro|sync", when(is_convnet, choice(&Options::batch_norm)),
-      "statistics of (rank, micro-batch) pieces by themselves, or merged over ranks (convnet) [per-micro]");
+  add("batch-norm", "per-micro|deferred|sync", when(is_convnet, choice(&Options::batch_norm)),
+      "statistics of (replica, micro-batch) pieces by themselves, running ones moved by each; the same, running ones moved once an update "
+      "by all; or merged over replicas (convnet) [per-micro]");
 
   group = "Data";
   add("data", data_forms, words(&Options::data),

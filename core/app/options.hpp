@@ -32,7 +32,7 @@ std::string_view name(OptimizerKind optimizer);
 std::string_view name(BackendKind backend);
 std::string_view name(CommKind comm);
 std::string_view name(LrSchedule schedule);
-std::string_view name(BatchNormScope scope);
+std::string_view name(BatchNormPolicy policy);
 std::string_view name(PipelineMode mode);
 std::string_view name(SplitBackward split);
 std::string_view name(BackwardOrder order);
@@ -54,7 +54,7 @@ struct Options {
   std::int64_t layers = 4, hidden = 256, heads = 4, seq = 128, vocab = 256;
   double dropout = 0;
   bool tied_embeddings = false;
-  BatchNormScope batch_norm = BatchNormScope::per_micro;
+  BatchNormPolicy batch_norm = BatchNormPolicy::per_micro;
 
   std::string data;  // synthetic | text:PATH; empty: the command's default
   double held_out = 0.1;

@@ -1,5 +1,6 @@
 #include "model/batch_norm.hpp"
 
+#include "model/deferred.hpp"
 #include "model/layers.hpp"
 #include "model/pieces.hpp"
 
@@ -12,6 +13,10 @@ enum Slot : std::size_t { slot_x, slot_moments, slot_mean, slot_rstd, slot_sums 
 View row(View const& sums, std::int64_t r) { return reshape(slice(sums, 0, r, r + 1), {sums.shape[1]}); }
 
 }  // namespace
+
+RunningUpdate running_update(View const& moments, RunningBuffers const& running, ParameterStore const& store) {
+  return {moments, store.buffer(running.mean), store.buffer(running.variance), store.buffer(running.batches), batch_norm_momentum};
+}
 
 Tensor BatchStatistics::forward(Tensor x, Context& context, Stash& stash) {
   if (context.pass != Pass::evaluate) {
@@ -30,15 +35,13 @@ Tensor BatchNormalise::forward(Tensor x, Context& context, Stash& stash) {
   Tensor mean = context.make(type, {width}), rstd = context.make(type, {width}), y = rows_by(context, x, width);
   auto& store = context.store;
   if (context.pass == Pass::evaluate) {
-    context.run(Copy{store.buffer(parts_.mean), mean.view});
-    context.run(InverseDeviation{store.buffer(parts_.variance), rstd.view, batch_norm_epsilon});
+    context.run(Copy{store.buffer(parts_.running.mean), mean.view});
+    context.run(InverseDeviation{store.buffer(parts_.running.variance), rstd.view, batch_norm_epsilon});
   } else {
     Tensor const pieces = context.pieces.all(context);
     Tensor moments = context.make(DType::f64, {1 + 2 * width});
     context.run(MergeMoments{pieces.view, moments.view, mean.view, rstd.view, batch_norm_epsilon});
-    if (context.running == Running::update)
-      context.run(RunningUpdate{moments.view, store.buffer(parts_.mean), store.buffer(parts_.variance), store.buffer(parts_.batches),
-                                batch_norm_momentum});
+    move_running(moments, context);
     stash.save(first + slot_moments, moments, Until::input);
     stash.save(first + slot_mean, mean, Until::input);
     stash.save(first + slot_rstd, rstd, Until::input);
@@ -46,6 +49,13 @@ Tensor BatchNormalise::forward(Tensor x, Context& context, Stash& stash) {
   context.run(BatchNorm{x.view, mean.view, rstd.view, store.weight(parts_.gamma, context.version),
                         store.weight(parts_.beta, context.version), y.view});
   return y;
+}
+
+void BatchNormalise::move_running(Tensor const& moments, Context& context) const {
+  if (context.running == Running::update)
+    context.run(running_update(moments.view, parts_.running, context.store));
+  else if (context.running == Running::defer)
+    context.deferred->put(parts_.running, moments, context);
 }
 
 Tensor BatchNormalise::backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) {

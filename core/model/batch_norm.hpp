@@ -15,12 +15,15 @@ inline constexpr double batch_norm_epsilon = 1e-5, batch_norm_momentum = 0.1;
 
 struct BatchNormParts {
   ParamId gamma, beta;
-  BufferId mean, variance, batches;
+  RunningBuffers running;
   std::size_t first_slot = 0;
 };
 
 /// Slots of both: x, merged moments, mean, rstd (input), sums of dy xhat and dy (weight).
 inline constexpr std::size_t batch_norm_slots = 5;
+
+/// Moves running statistics by `moments`, f64 [1 + 2C].
+RunningUpdate running_update(View const& moments, RunningBuffers const& running, ParameterStore const& store);
 
 class BatchStatistics final : public Layer {
  public:
@@ -40,6 +43,7 @@ class BatchNormalise final : public Layer {
   Tensor backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) override;
 
  private:
+  void move_running(Tensor const& moments, Context& context) const;
   void weight_gradient(View const& sums, Context& context) const;
   BatchNormParts parts_;
 };

@@ -11,9 +11,7 @@ BatchNormParts add_batch_norm(ModelSpec& spec, UnitId unit, std::string const& n
   BatchNormParts out;
   out.gamma = spec.add(unit, name + ".weight", {width}, initials.gain(), false);
   out.beta = spec.add(unit, name + ".bias", {width}, initials.bias(), false);
-  out.mean = spec.add_buffer({.name = name + ".running_mean", .unit = unit, .shape = {width}});
-  out.variance = spec.add_buffer({.name = name + ".running_var", .unit = unit, .shape = {width}, .initial = 1});
-  out.batches = spec.add_buffer({.name = name + ".num_batches_tracked", .unit = unit, .shape = {1}, .holds = BufferSpec::Holds::counter});
+  out.running = spec.add_running(unit, name, width);
   return out;
 }
 

@@ -18,9 +18,9 @@ constexpr bool wants_weight(Wanted w) { return (std::uint8_t(w) & 2) != 0; }
 
 /// Why a forward runs.
 enum class Pass : std::uint8_t { train, recompute, evaluate };
-/// Whether a forward moves the running statistics of batch normalisation. Only Pass::train does, once for a micro-batch: a recomputation
-/// keeps them.
-enum class Running : std::uint8_t { keep, update };
+/// Whether a forward moves the running statistics of batch normalisation, or gives what moves them at the end of the update. Only
+/// Pass::train does, once for a micro-batch: a recomputation keeps them.
+enum class Running : std::uint8_t { keep, update, defer };
 /// Until which half of the backward a saved tensor is needed.
 enum class Until : std::uint8_t { input, weight };
 
@@ -64,6 +64,7 @@ class Observer {
 };
 
 class Pieces;
+class DeferredStatistics;
 
 struct Context {
   Backend& ops;
@@ -75,7 +76,8 @@ struct Context {
   Pieces& pieces;  // of this micro-batch, whose statistics are merged
   Pass pass = Pass::train;
   Running running = Running::keep;
-  std::uint64_t seed = 1;  // of dropout
+  DeferredStatistics* deferred = nullptr;  // there with Running::defer
+  std::uint64_t seed = 1;                  // of dropout
   Observer* observer = nullptr;
 
   Tensor make(DType dtype, std::initializer_list<std::int64_t> shape) const { return arena.make(dtype, shape, Book::activations, stream); }

@@ -20,6 +20,15 @@ BufferId ModelSpec::add_buffer(BufferSpec buffer) {
   return BufferId{std::int32_t(buffers.size()) - 1};
 }
 
+RunningBuffers ModelSpec::add_running(UnitId unit, std::string const& name, std::int64_t width) {
+  RunningBuffers out;
+  out.mean = add_buffer({.name = name + ".running_mean", .unit = unit, .shape = {width}});
+  out.variance = add_buffer({.name = name + ".running_var", .unit = unit, .shape = {width}, .initial = 1});
+  out.batches = add_buffer({.name = name + ".num_batches_tracked", .unit = unit, .shape = {1}, .holds = BufferSpec::Holds::counter});
+  running.push_back(out);
+  return out;
+}
+
 ParamId ModelSpec::add(UnitId unit, std::string name, std::vector<std::int64_t> full, Initial initial, bool decays, Slice slice) {
   UnitSpec& home = units[std::size_t(unit.v)];
   expect(!decays || home.decaying == home.elements, "parameters that decay come first in their unit");

@@ -63,6 +63,11 @@ struct BufferSpec {
   DType type(DType compute) const { return holds == Holds::counter ? DType::i64 : accumulator(compute); }
 };
 
+/// Running statistics of one batch normalisation.
+struct RunningBuffers {
+  BufferId mean, variance, batches;
+};
+
 /// One flat segment of parameters. Those that decay come first, so that an update is one operation with one range that decays.
 struct UnitSpec {
   std::string name;
@@ -75,7 +80,8 @@ struct UnitSpec {
 struct ModelSpec {
   std::vector<ParamSpec> params;  // canonical order: the order of norms
   std::vector<UnitSpec> units;
-  std::vector<BufferSpec> buffers;  // canonical order
+  std::vector<BufferSpec> buffers;      // canonical order
+  std::vector<RunningBuffers> running;  // those of batch normalisation, among `buffers`
 
   ParamSpec const& operator[](ParamId id) const { return params[std::size_t(id.v)]; }
   UnitSpec const& operator[](UnitId id) const { return units[std::size_t(id.v)]; }
@@ -85,6 +91,8 @@ struct ModelSpec {
   /// A new, empty unit.
   UnitId add_unit(std::string name, int slots = 1);
   BufferId add_buffer(BufferSpec buffer);
+  /// Running statistics of `width` channels, from mean 0 and variance 1.
+  RunningBuffers add_running(UnitId unit, std::string const& name, std::int64_t width);
   /// Adds a parameter behind the unit's others. @pre decaying ones come first.
   ParamId add(UnitId unit, std::string name, std::vector<std::int64_t> full, Initial initial, bool decays, Slice slice = {});
 };

@@ -28,7 +28,7 @@ struct Job {
   std::vector<int> delays = {};  // by block: updates by which the weights that it reads lag behind the latest; empty: none does
   OptimizerSettings optimizer;
   Reduction reduction = Reduction::fixed_tree;
-  BatchNormScope batch_norm = BatchNormScope::per_micro;
+  BatchNormPolicy batch_norm = BatchNormPolicy::per_micro;
   int prefetch = 2;
 
   /// How the rank with data coordinate `replica` reads.
@@ -36,7 +36,7 @@ struct Job {
     return {.replicas = replicas, .replica = replica, .micros = micros, .all_replicas = plays_all_replicas, .update = update};
   }
   /// Replicas whose statistics one process merges, block by block.
-  int abreast() const { return plays_all_replicas && batch_norm == BatchNormScope::sync ? replicas : 1; }
+  int abreast() const { return plays_all_replicas && batch_norm == BatchNormPolicy::sync ? replicas : 1; }
   /// Windows of the schedule that one global batch makes.
   int updates_per_batch() const { return update == UpdateOf::micro ? micros : 1; }
   Sampler sampler() const { return Sampler(data->size(), global_batch, seed); }

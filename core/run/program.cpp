@@ -56,6 +56,17 @@ int forward_lag(Lane const& lane) {
   return lag;
 }
 
+/// Updates whose micro-batches this lane forwards before it decides the first of them: 1 with a flush.
+int updates_under_way(Lane const& lane, int micros_per_update) {
+  int most = 1, decided = 0;
+  for (Section section : {Section::prologue, Section::body})
+    for (Action const& action : lane[section]) {
+      if (action.what == Do::decide) ++decided;
+      if (action.what == Do::forward) most = std::max(most, action.micro.v / micros_per_update + 1 - decided);
+    }
+  return most;
+}
+
 /// Micro-batches that a section forwards on each of its blocks.
 std::int64_t forwards(std::vector<Action> const& section) {
   std::int32_t last = -1;
@@ -84,7 +95,7 @@ std::vector<Kept> kept_by(Lane const& lane, Schedule const& schedule) {
 
 /// Whose batch statistics are merged: a micro-batch's own, those of all replicas on this rank (a serial twin), or of all ranks.
 std::unique_ptr<Pieces> make_pieces(ProgramParts const& parts) {
-  if (parts.batch_norm == BatchNormScope::sync && parts.mesh.extent(Axis::data) > 1)
+  if (parts.batch_norm == BatchNormPolicy::sync && parts.mesh.extent(Axis::data) > 1)
     return std::make_unique<RankPieces>(parts.mesh.over(axes(Axis::data)));
   return std::make_unique<LocalPieces>(parts.abreast);
 }
@@ -125,6 +136,9 @@ Program::Program(ProgramParts parts)
   scalars_ = arena.make(DType::f64, {scalars}, Book::workspace, *compute_);
   leaves_ = arena.make(DType::f64, {leaves}, Book::workspace, *compute_);
   norms_ = arena.make(DType::f64, {std::int64_t(parts_.model.spec.params.size())}, Book::workspace, *compute_);
+  if (parts_.batch_norm == BatchNormPolicy::deferred)
+    deferred_ = std::make_unique<DeferredStatistics>(
+        store_, parts_.schedule.leaves, updates_under_way(lane_, parts_.schedule.micros_per_update()), parts_.ops, arena, *compute_);
   norm_squared_ = arena.make(DType::f64, {1}, Book::workspace, *compute_);
   for (Tensor const* t : {&tallies_, &spare_tally_, &totals_, &scalars_, &norms_}) parts_.ops.run(*compute_, Fill{t->view, 0});
   if (parts_.values == Values::real) initialise(parts_.model, store_, parts_.ops, *compute_);
@@ -220,6 +234,7 @@ Context Program::context(MicroBatch const& batch, Version version, Pass pass) {
                  .pieces = *pieces_,
                  .pass = pass,
                  .running = running(batch.id, pass),
+                 .deferred = deferred_.get(),
                  .seed = parts_.model.seed,
                  .observer = parts_.observer};
 }

@@ -6,6 +6,7 @@
 
 #include "comm/mesh.hpp"
 #include "data/dataset.hpp"
+#include "model/deferred.hpp"
 #include "model/layer.hpp"
 #include "model/pieces.hpp"
 #include "run/in_flight.hpp"
@@ -47,7 +48,7 @@ struct ProgramParts {
   SampleShape samples;
   OptimizerSettings optimizer;
   Reduction reduction = Reduction::fixed_tree;
-  BatchNormScope batch_norm = BatchNormScope::per_micro;
+  BatchNormPolicy batch_norm = BatchNormPolicy::per_micro;
   int abreast = 1;  // replicas that a serial twin plays side by side, block by block, so that their statistics can be merged
   Values values = Values::real;
   Observer* observer = nullptr;
@@ -165,6 +166,7 @@ class Program {
   std::vector<Kept> kept_;  // by forwards, by block and micro-batch of a window
   std::vector<Live> micros_;
   std::unique_ptr<Pieces> pieces_;
+  std::unique_ptr<DeferredStatistics> deferred_;  // absent: running statistics move at once
   std::vector<Halfway> halfway_;
   std::vector<std::pair<UnitId, Tensor>> tied_;
   std::vector<Message> messages_;

@@ -106,8 +106,9 @@ void Program::finish_block(MicroId id) {
 
 /// Every rank moves its own; in a twin that plays all replicas, those of the first alone move: they are what the others are given.
 Running Program::running(MicroId micro, Pass pass) const {
-  if (pass != Pass::train) return Running::keep;
-  return leaf_of(micro) < parts_.schedule.leaves.inner ? Running::update : Running::keep;
+  bool const moves = pass == Pass::train || (pass == Pass::recompute && mutant("recompute_moves_statistics"));
+  if (!moves || leaf_of(micro) >= parts_.schedule.leaves.inner) return Running::keep;
+  return deferred_ ? Running::defer : Running::update;
 }
 
 /// Replicas begin each forward with rank 0's running statistics, as PyTorch's DistributedDataParallel does.

@@ -33,7 +33,9 @@ void Program::tie(UnitId unit) {
   if (exchanged != tied_.end()) tied_.erase(exchanged);
 }
 
+/// Deferred running statistics move here, also with an update that is skipped: others have moved by then too.
 void Program::decide() {
+  if (deferred_) deferred_->move(window_);
   reduce_tally();
   take_norms();
   exchange_totals();

@@ -11,8 +11,12 @@ namespace shardmark {
 enum class Rule : std::uint8_t { sgd, adamw };
 enum class Momentum : std::uint8_t { classic, nesterov };
 
-/// Over which samples batch normalisation takes its statistics: one (replica, micro-batch) by itself, or that micro-batch of all replicas.
-enum class BatchNormScope : std::uint8_t { per_micro, sync };
+/// Over which samples batch normalisation takes its statistics, and when running statistics move.
+enum class BatchNormPolicy : std::uint8_t {
+  per_micro,  // each (replica, micro-batch) by itself; running statistics move with each micro-batch
+  deferred,   // normalises as per_micro; running statistics move once an update, by all its micro-batches (model/deferred.hpp)
+  sync        // that micro-batch of all replicas; with one replica the same as per_micro
+};
 
 /// Per-window settings of the optimizer; decay applies to the parameters whose role says so.
 struct OptimizerSettings {

@@ -92,7 +92,7 @@ class Comparer {
     BufferSpec const& spec = program_.store().spec()[id];
     auto const& held = program_.store().held();
     bool const here = std::find(held.begin(), held.end(), spec.unit) != held.end();
-    bool const ours = program_.parts().batch_norm == BatchNormScope::sync || program_.parts().mesh.coordinate(Axis::data) == 0;
+    bool const ours = program_.parts().batch_norm == BatchNormPolicy::sync || program_.parts().mesh.coordinate(Axis::data) == 0;
     DType const type = spec.type(parts_.dtype);
     std::vector<std::byte> expected(std::size_t(spec.elements()) * width(type));
     if (twin_) std::memcpy(expected.data(), twin_->program().store().buffer(id).data, expected.size());

@@ -66,20 +66,21 @@ void batch_norm(Candidate& candidate, std::vector<Count>& out) {
   Program& program = candidate.rig().program();
   ProgramParts const& parts = program.parts();
   Tensor const& buffers = program.store().buffers();
-  if (!buffers) return;
+  if (parts.model.spec.buffers.empty()) return;
   Traffic::Count broadcasts, exchanges;
   for (auto const& [key, count] : candidate.traffic().collectives()) {
     if (key.purpose == "buffers") broadcasts.calls += count.calls, broadcasts.bytes += count.bytes;
     if (key.purpose == "batch statistics") exchanges.calls += count.calls;
   }
-  double const forwards = double(parts.schedule.micros_per_update()) * (parts.mesh.extent(Axis::data) > 1 ? 1 : 0);
+  bool const shares = buffers && parts.mesh.extent(Axis::data) > 1;  // a stage may hold none
+  double const forwards = shares ? double(parts.schedule.micros_per_update()) : 0;
   double merging = 0;
   for (std::size_t b = 0; b < parts.model.blocks.size(); ++b)
     if (parts.schedule.lane_of_chunk[b] == parts.lane && parts.model.blocks[b].merged != nullptr) merging += 1;
-  bool const sync = parts.batch_norm == BatchNormScope::sync;
+  bool const sync = parts.batch_norm == BatchNormPolicy::sync;
   double const steps = double(candidate.steps());
   out.push_back({"broadcasts of buffers per update", double(broadcasts.calls) / steps, forwards});
-  out.push_back({"bytes of buffers per update", double(broadcasts.bytes) / steps, forwards * double(buffers.view.bytes())});
+  out.push_back({"bytes of buffers per update", double(broadcasts.bytes) / steps, shares ? forwards * double(buffers.view.bytes()) : 0});
   out.push_back({"exchanges of batch statistics per update", double(exchanges.calls) / steps, sync ? 2 * merging * forwards : 0});
 }
 

@@ -111,7 +111,7 @@ Job make_job(Case const& c, Rule rule, int replicas) {
   job.seed = c.seed;
   job.replicas = replicas;
   job.optimizer = settings(rule);
-  job.batch_norm = BatchNormScope::sync;
+  job.batch_norm = BatchNormPolicy::sync;
   auto const blocks = job.model->shapes();
   Schedule const schedule = refine(plan_sequential(replicas > 1 ? "ddp" : "serial", 1), blocks, {0, int(blocks.size())});
   job.schedule = replicas == 1 ? lower(schedule, blocks, 0, Overlap::off)

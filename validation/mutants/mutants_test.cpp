@@ -16,16 +16,18 @@ struct Mutant {
   std::string name;
   int replicas, micros;
   Net net;
-  BatchNormScope batch_norm;
+  BatchNormPolicy batch_norm;
   std::string part;    // the part of verify that must see it
   std::string tensor;  // what it must name; empty: any
   std::string why;
+  Recompute recompute = Recompute::no;
   friend std::ostream& operator<<(std::ostream& out, Mutant const& m) { return out << m.name; }
 };
 
 // clang-format off
 constexpr Net gpt = Net::gpt, convnet = Net::convnet;
-constexpr BatchNormScope micro = BatchNormScope::per_micro, sync = BatchNormScope::sync;
+constexpr BatchNormPolicy micro = BatchNormPolicy::per_micro, sync = BatchNormPolicy::sync;
+constexpr Recompute again = Recompute::all;
 std::vector<Mutant> const mutants{
     {"skip_reduction",        2, 1, gpt,     micro, "fp64 gate",    "gradient of lm_head.weight",       "one bucket is never reduced"},
     {"reduce_twice",          2, 1, gpt,     micro, "fp64 gate",    "gradient of lm_head.weight",       "every gradient is R times too large"},
@@ -38,6 +40,7 @@ std::vector<Mutant> const mutants{
     {"buffers_of_last_rank",  3, 2, convnet, micro, "fp32 bitwise", "final layers.0.bn.running_mean",   "the wrong rank's running statistics"},
     {"buffers_not_broadcast", 3, 2, convnet, micro, "fp32 cost",    "broadcasts of buffers per update", "every rank keeps its own"},
     {"merge_by_local_count",  2, 1, convnet, sync,  "fp64 gate",    "output of layers.0",               "unequal pieces weigh the same"},
+    {"recompute_moves_statistics", 1, 2, convnet, micro, "fp32 bitwise", "final layers.0.bn.running_mean", "twice for a micro-batch", again},
 };
 // clang-format on
 
@@ -45,7 +48,13 @@ class Mutants : public ::testing::TestWithParam<Mutant> {
  protected:
   ~Mutants() override { choose_mutant(""); }
   static Case small(Mutant const& m) {
-    return {.net = m.net, .replicas = m.replicas, .micros = m.micros, .batch = 9, .steps = 3, .batch_norm = m.batch_norm};
+    return {.net = m.net,
+            .replicas = m.replicas,
+            .micros = m.micros,
+            .batch = 9,
+            .steps = 3,
+            .batch_norm = m.batch_norm,
+            .recompute = m.recompute};
   }
 };
 

@@ -71,7 +71,7 @@ std::vector<double> all_buffers(Program& program) {
 }
 
 /// Each rank's weights and buffers after `windows` updates; rows[r][m] samples for micro-batch m of rank r.
-std::vector<Outcome> train_convnet(std::vector<std::vector<std::int64_t>> const& rows, BatchNormScope scope, Schedule coarse,
+std::vector<Outcome> train_convnet(std::vector<std::vector<std::int64_t>> const& rows, BatchNormPolicy policy, Schedule coarse,
                                    std::int64_t windows) {
   int const ranks = int(rows.size());
   Model const model = small_convnet();
@@ -97,7 +97,7 @@ std::vector<Outcome> train_convnet(std::vector<std::vector<std::int64_t>> const&
                      .batches = batches,
                      .samples = batches.shape(),
                      .optimizer = {.rate = {.base = 0.1}},
-                     .batch_norm = scope});
+                     .batch_norm = policy});
     program.advance(windows);
     program.drain();
     out[me] = {all_weights(program), all_buffers(program)};
@@ -158,17 +158,17 @@ TEST(BatchNormCases, case_16_one_value_has_no_unbiased_variance) {
 
 /// A second forward begins with a broadcast of buffers; what the first backward needs isn't among them.
 TEST(BatchNormCases, case_30_two_forwards_before_one_backward_give_the_same_gradients) {
-  for (auto const scope : {BatchNormScope::per_micro, BatchNormScope::sync}) {
+  for (auto const policy : {BatchNormPolicy::per_micro, BatchNormPolicy::deferred, BatchNormPolicy::sync}) {
     std::vector<std::vector<std::int64_t>> const rows{{2, 3}, {3, 1}};
-    auto const in_turn = train_convnet(rows, scope, plan_sequential("ddp", 2), 3);
-    auto const forwards_first = train_convnet(rows, scope, plan_gpipe({.stages = 1, .micros = 2}), 3);
+    auto const in_turn = train_convnet(rows, policy, plan_sequential("ddp", 2), 3);
+    auto const forwards_first = train_convnet(rows, policy, plan_gpipe({.stages = 1, .micros = 2}), 3);
     for (std::size_t r = 0; r < rows.size(); ++r) {
       EXPECT_EQ(in_turn[r].weights, forwards_first[r].weights);
       EXPECT_EQ(in_turn[r].buffers, forwards_first[r].buffers);
     }
     EXPECT_EQ(in_turn[0].weights, in_turn[1].weights) << "replicas are equal";
     // Each rank moves what rank 0 gave it by its own samples; merged statistics move all alike.
-    EXPECT_EQ(in_turn[0].buffers == in_turn[1].buffers, scope == BatchNormScope::sync);
+    EXPECT_EQ(in_turn[0].buffers == in_turn[1].buffers, policy == BatchNormPolicy::sync);
   }
 }
 
@@ -176,9 +176,9 @@ TEST(BatchNormCases, case_30_two_forwards_before_one_backward_give_the_same_grad
 /// micro-batches. Rank 1 without samples in the second holds what it was given: rank 0's 0.1 m, not its own.
 TEST(BatchNormCases, case_30_each_forward_begins_with_the_buffers_of_rank_0) {
   Schedule const plan = plan_sequential("ddp", 2);
-  auto const ranks = train_convnet({{3, 2}, {2, 0}}, BatchNormScope::per_micro, plan, 1);
-  auto const first_alone = train_convnet({{3, 0}}, BatchNormScope::per_micro, plan, 1);
-  auto const alone = train_convnet({{3, 2}}, BatchNormScope::per_micro, plan, 1);
+  auto const ranks = train_convnet({{3, 2}, {2, 0}}, BatchNormPolicy::per_micro, plan, 1);
+  auto const first_alone = train_convnet({{3, 0}}, BatchNormPolicy::per_micro, plan, 1);
+  auto const alone = train_convnet({{3, 2}}, BatchNormPolicy::per_micro, plan, 1);
   EXPECT_EQ(ranks[1].buffers, first_alone[0].buffers);
   EXPECT_EQ(ranks[0].buffers, alone[0].buffers);
   EXPECT_NE(ranks[0].buffers, ranks[1].buffers);
@@ -187,9 +187,9 @@ TEST(BatchNormCases, case_30_each_forward_begins_with_the_buffers_of_rank_0) {
 /// No samples on rank 0 and two on rank 1 are what one on each is.
 TEST(BatchNormCases, case_40_an_empty_piece_joins_with_count_0) {
   Schedule const plan = plan_sequential("ddp", 1);
-  auto const even = train_convnet({{1}, {1}}, BatchNormScope::sync, plan, 3);
+  auto const even = train_convnet({{1}, {1}}, BatchNormPolicy::sync, plan, 3);
   for (auto const& rows : {std::vector<std::vector<std::int64_t>>{{0}, {2}}, {{2}, {0}}, {{0}, {1}, {0}, {1}}}) {
-    auto const ragged = train_convnet(rows, BatchNormScope::sync, plan, 3);
+    auto const ragged = train_convnet(rows, BatchNormPolicy::sync, plan, 3);
     for (Outcome const& rank : ragged) {
       expect_near(rank.weights, even[0].weights);
       expect_near(rank.buffers, even[0].buffers);
@@ -198,9 +198,9 @@ TEST(BatchNormCases, case_40_an_empty_piece_joins_with_count_0) {
 }
 
 TEST(BatchNormCases, case_40_a_micro_batch_that_is_empty_everywhere_changes_no_statistics) {
-  for (auto const scope : {BatchNormScope::per_micro, BatchNormScope::sync}) {
-    auto const with_empty = train_convnet({{2, 0}, {3, 0}}, scope, plan_sequential("ddp", 2), 2);
-    auto const without = train_convnet({{2}, {3}}, scope, plan_sequential("ddp", 1), 2);
+  for (auto const policy : {BatchNormPolicy::per_micro, BatchNormPolicy::deferred, BatchNormPolicy::sync}) {
+    auto const with_empty = train_convnet({{2, 0}, {3, 0}}, policy, plan_sequential("ddp", 2), 2);
+    auto const without = train_convnet({{2}, {3}}, policy, plan_sequential("ddp", 1), 2);
     for (double value : with_empty[0].weights) EXPECT_TRUE(std::isfinite(value));
     EXPECT_EQ(with_empty[0].weights, without[0].weights);
     EXPECT_EQ(with_empty[0].buffers, without[0].buffers);

@@ -5,6 +5,7 @@ set -euo pipefail
 ranks=$1
 gpt="--model gpt --layers 7 --hidden 12 --heads 3 --seq 5 --vocab 31 --dropout 0.1"
 mlp="--model mlp --layers 8 --hidden 11"
+convnet="--model convnet --layers 7 --hidden 3 --dtype fp64" # in fp32, inputs of ReLU near 0 can leave too little power
 synchronous=("model_parallel" "gpipe" "gpipe --backward-order oldest" "pipedream" "pipedream --virtual-stages 2"
   "pipedream --split-backward h1" "pipedream --split-backward h2" "pipedream --split-backward v")
 asynchronous=("pipedream --mode stash" "pipedream --mode vertical" "pipedream --mode 2bw")
@@ -37,10 +38,20 @@ for pipeline in "${synchronous[@]}"; do
   threads $pipeline --microbatches 3 $gpt --tied-embeddings --clip-norm 0.5 --optimizer adamw
 done
 
+# Running statistics by each policy; `sync` has nothing to merge in one replica. Enough micro-batches for 2bw.
+# shellcheck disable=SC2086
+for policy in per-micro deferred; do
+  for pipeline in "${synchronous[@]}" "${asynchronous[@]}"; do
+    threads $pipeline --microbatches $((4 + runs % 3)) --recompute ${rules[runs % ${#rules[@]}]} $convnet --batch-norm $policy
+  done
+done
+# shellcheck disable=SC2086
+for pipeline in gpipe "pipedream --mode 2bw"; do threads $pipeline --microbatches 5 $convnet --batch-norm sync; done
+
 # shellcheck disable=SC2086
 for pipeline in gpipe "pipedream --virtual-stages 2" "pipedream --split-backward h2" "pipedream --mode stash" "pipedream --mode 2bw"; do
   verified $SHARDMARK_MPIRUN -n "$ranks" "$SHARDMARK_BIN"/${pipeline/ / verify } $(if [[ $pipeline != *" "* ]]; then echo verify; fi) \
     --batch 11 --microbatches 5 --steps 8 $gpt
 done
 echo "$runs runs VERIFIED"
-((runs > 80))
+((runs > 100))

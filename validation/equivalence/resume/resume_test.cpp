@@ -68,7 +68,7 @@ TEST_F(Resume, case_118_RunningStatisticsOfBatchNorm) {
   convnet.warmup = 0;
   convnet.steps = 10;
   expect_same(convnet, 1, 4);
-  convnet.batch_norm = BatchNormScope::sync;
+  convnet.batch_norm = BatchNormPolicy::sync;
   expect_same(convnet, 3, 4);
 }
 

@@ -44,6 +44,7 @@ Job make_job(Case const& c, DType dtype) {
   job.batch_norm = c.batch_norm;
   auto const blocks = job.model->shapes();
   Schedule schedule = refine(plan_sequential(c.replicas > 1 ? "ddp" : "serial", c.micros), blocks, {0, int(blocks.size())});
+  if (c.recompute == Recompute::all) schedule = recompute(schedule, recompute_all());
   if (c.replicas == 1) {
     job.schedule = lower(schedule, blocks, 0, Overlap::off);
   } else {

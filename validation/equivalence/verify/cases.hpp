@@ -9,6 +9,8 @@ namespace shardmark::testing {
 
 enum class Net : std::uint8_t { mlp, gpt, gpt_tied, convnet };
 
+enum class Recompute : std::uint8_t { no, all };
+
 struct Case {
   Net net = Net::mlp;
   int replicas = 1, micros = 1;
@@ -18,7 +20,8 @@ struct Case {
   DType dtype = DType::f32;
   std::int64_t steps = 5;
   Determinism determinism = Determinism::deterministic;
-  BatchNormScope batch_norm = BatchNormScope::per_micro;
+  BatchNormPolicy batch_norm = BatchNormPolicy::per_micro;
+  Recompute recompute = Recompute::no;
 };
 
 /// `ddp` made by hand: each rank one replica; buckets of a few parameters, reduced while backward runs. One replica: `serial`.

@@ -34,13 +34,13 @@ TEST_P(Clean, AdamWithClippingIsVerified) {
 
 INSTANTIATE_TEST_SUITE_P(Jobs, Clean, ::testing::Combine(::testing::Values(Net::mlp, Net::gpt, Net::gpt_tied), ::testing::Values(1, 2, 3)));
 
-struct CleanConvnet : ::testing::TestWithParam<std::tuple<BatchNormScope, int, int>> {};
+struct CleanConvnet : ::testing::TestWithParam<std::tuple<BatchNormPolicy, int, int>> {};
 
 TEST_P(CleanConvnet, IsVerifiedInBothTypesWithItsBuffers) {
-  auto const [scope, replicas, micros] = GetParam();
+  auto const [policy, replicas, micros] = GetParam();
   for (DType const dtype : {DType::f32, DType::f64}) {
     Verification const result =
-        prove(Case{.net = Net::convnet, .replicas = replicas, .micros = micros, .batch = 9, .dtype = dtype, .batch_norm = scope});
+        prove(Case{.net = Net::convnet, .replicas = replicas, .micros = micros, .batch = 9, .dtype = dtype, .batch_norm = policy});
     expect_verified(result);
     EXPECT_LT(result.worst_ratio(), drift_ratio) << table(result);
     std::string const bitwise = std::string(name(dtype)) + " bitwise";
@@ -50,13 +50,13 @@ TEST_P(CleanConvnet, IsVerifiedInBothTypesWithItsBuffers) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Jobs, CleanConvnet,
-                         ::testing::Combine(::testing::Values(BatchNormScope::per_micro, BatchNormScope::sync),
+                         ::testing::Combine(::testing::Values(BatchNormPolicy::per_micro, BatchNormPolicy::deferred, BatchNormPolicy::sync),
                                             ::testing::Values(1, 2, 3, 4, 5), ::testing::Values(1, 2)));
 
 /// Four replicas for three samples: one of them never has any.
 TEST(CleanConvnetRanks, WithoutSamplesCountToo) {
-  for (auto const scope : {BatchNormScope::per_micro, BatchNormScope::sync})
-    expect_verified(prove(Case{.net = Net::convnet, .replicas = 4, .micros = 2, .batch = 3, .batch_norm = scope}));
+  for (auto const policy : {BatchNormPolicy::per_micro, BatchNormPolicy::deferred, BatchNormPolicy::sync})
+    expect_verified(prove(Case{.net = Net::convnet, .replicas = 4, .micros = 2, .batch = 3, .batch_norm = policy}));
 }
 
 TEST(CleanGpt, RatiosStayFarFromOneOverSeeds) {

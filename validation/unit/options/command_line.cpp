@@ -62,8 +62,9 @@ TEST(Defaults, ConvnetHasItsOwn) {
   EXPECT_EQ(options.layers, 3);
   EXPECT_EQ(options.hidden, 16);
   EXPECT_EQ(options.data, "synthetic");
-  EXPECT_EQ(options.batch_norm, BatchNormScope::per_micro);
+  EXPECT_EQ(options.batch_norm, BatchNormPolicy::per_micro);
   EXPECT_EQ(parse({"bench", "--model", "convnet", "--layers", "5", "--batch-norm", "sync"}).layers, 5);
+  EXPECT_EQ(parse({"bench", "--model", "convnet", "--batch-norm", "deferred"}).batch_norm, BatchNormPolicy::deferred);
 }
 
 TEST(Defaults, LearningRateFollowsTheOptimizer) {
@@ -246,26 +247,25 @@ INSTANTIATE_TEST_SUITE_P(Numbers, Refusals,
                                            Refused{{"verify", "--batch", "99999999999999999999"}, {"--batch", "whole number"}},
                                            Refused{{"verify", "--layers", "1000000000"}, {"--layers", "too large"}}));
 
-INSTANTIATE_TEST_SUITE_P(Choices, Refusals,
-                         ::testing::Values(Refused{{"verify", "--model", "resnet"}, {"--model", "resnet", "mlp, convnet, gpt"}},
-                                           Refused{{"verify", "--model", "convnet", "--batch-norm", "deferred"},
-                                                   {"deferred", "not in this version", "per-micro, sync"}},
-                                           Refused{{"verify", "--batch-norm", "sync"}, {"--batch-norm", "model gpt", "--model convnet"}},
-                                           Refused{{"verify", "--model", "convnet", "--heads", "2"},
-                                                   {"--heads", "model convnet", "--model gpt"}},
-                                           Refused{{"verify", "--dtype", "float"}, {"float", "fp64, fp32, bf16"}},
-                                           Refused{{"verify", "--backend", "cuda"}, {"cuda", "not in this version", "reference, cpu"}},
-                                           Refused{{"verify", "--comm", "nccl"}, {"nccl", "not in this version"}},
-                                           Refused{{"verify", "--optimizer", "adam"}, {"adam", "sgd, adamw"}},
-                                           Refused{{"verify", "--lr-schedule", "step"}, {"step", "constant, linear, cosine"}},
-                                           Refused{{"verify", "--reduce-order", "ranks-first"}, {"--reduce-order", "not in this version"}},
-                                           Refused{{"bench", "--preset", "seed-checkpoint"}, {"not in this version"}},
-                                           Refused{{"bench", "--preset", "big"}, {"big", "seed"}},
-                                           Refused{{"verify", "--inject", "bitflop"}, {"bitflop", "bitflip, nan, kill"}},
-                                           Refused{{"verify", "--inject", "nan:rnak=1"}, {"rnak", "did you mean rank?"}},
-                                           Refused{{"verify", "--inject", "nan:rank=-1"}, {"rank -1"}},
-                                           Refused{{"verify", "--inject", "nan:step=0"}, {"step 0", "from 1"}},
-                                           Refused{{"verify", "--inject", "nan:seconds=1"}, {"seconds", "only delay"}}));
+INSTANTIATE_TEST_SUITE_P(
+    Choices, Refusals,
+    ::testing::Values(Refused{{"verify", "--model", "resnet"}, {"--model", "resnet", "mlp, convnet, gpt"}},
+                      Refused{{"verify", "--model", "convnet", "--batch-norm", "full"}, {"full", "per-micro, deferred, sync"}},
+                      Refused{{"verify", "--batch-norm", "sync"}, {"--batch-norm", "model gpt", "--model convnet"}},
+                      Refused{{"verify", "--model", "convnet", "--heads", "2"}, {"--heads", "model convnet", "--model gpt"}},
+                      Refused{{"verify", "--dtype", "float"}, {"float", "fp64, fp32, bf16"}},
+                      Refused{{"verify", "--backend", "cuda"}, {"cuda", "not in this version", "reference, cpu"}},
+                      Refused{{"verify", "--comm", "nccl"}, {"nccl", "not in this version"}},
+                      Refused{{"verify", "--optimizer", "adam"}, {"adam", "sgd, adamw"}},
+                      Refused{{"verify", "--lr-schedule", "step"}, {"step", "constant, linear, cosine"}},
+                      Refused{{"verify", "--reduce-order", "ranks-first"}, {"--reduce-order", "not in this version"}},
+                      Refused{{"bench", "--preset", "seed-checkpoint"}, {"not in this version"}},
+                      Refused{{"bench", "--preset", "big"}, {"big", "seed"}},
+                      Refused{{"verify", "--inject", "bitflop"}, {"bitflop", "bitflip, nan, kill"}},
+                      Refused{{"verify", "--inject", "nan:rnak=1"}, {"rnak", "did you mean rank?"}},
+                      Refused{{"verify", "--inject", "nan:rank=-1"}, {"rank -1"}},
+                      Refused{{"verify", "--inject", "nan:step=0"}, {"step 0", "from 1"}},
+                      Refused{{"verify", "--inject", "nan:seconds=1"}, {"seconds", "only delay"}}));
 
 INSTANTIATE_TEST_SUITE_P(
     Combinations, Refusals,
