@@ -50,20 +50,25 @@ void micro_tile(std::int64_t k, typename V::Scalar const* a, typename V::Scalar 
                 std::int64_t columns, Write write) {
   V sum[rows][2];
 #pragma GCC unroll 16
+  for (int i = 0; i < rows; ++i) sum[i][0] = sum[i][1] = V::set(0);
+  auto add_products = [&](std::int64_t steps) {
+    for (k -= steps; steps > 0; --steps, a += rows, b += tile_columns<V>) {
+      V const left = V::load(b), right = V::load(b + V::lanes);
+#pragma GCC unroll 16
+      for (int i = 0; i < rows; ++i) {
+        V const x = V::set(a[i]);
+        sum[i][0] = fma(x, left, sum[i][0]);
+        sum[i][1] = fma(x, right, sum[i][1]);
+      }
+    }
+  };
+  // c is called for a row at a time: all rows at once would hold up the loads of a, most of all where ldc is a power of two.
   for (int i = 0; i < rows; ++i) {
-    sum[i][0] = sum[i][1] = V::set(0);
     __builtin_prefetch(c + i * ldc, 1);
     __builtin_prefetch(c + i * ldc + columns - 1, 1);
+    add_products(smaller<std::int64_t>(k, 8));
   }
-  for (; k > 0; --k, a += rows, b += tile_columns<V>) {
-    V const left = V::load(b), right = V::load(b + V::lanes);
-#pragma GCC unroll 16
-    for (int i = 0; i < rows; ++i) {
-      V const x = V::set(a[i]);
-      sum[i][0] = fma(x, left, sum[i][0]);
-      sum[i][1] = fma(x, right, sum[i][1]);
-    }
-  }
+  add_products(k);
   auto put = [&](auto part_left, auto part_right) {
 #pragma GCC unroll 16
     for (int i = 0; i < rows; ++i) {
@@ -162,7 +167,7 @@ struct Matmul {
     }
   }
   void pack_a(std::int64_t m0, std::int64_t m, std::int64_t k0, std::int64_t k, std::int64_t height) {
-    T* out = scratch.block_a<T>();
+    T* out = packed_a(m0, m, k0);
     for (std::int64_t i = 0; i < m; i += height, out += height * k) {
       std::int64_t const rows = smaller(height, m - i);
       Panel<V, A> const panel = panel_at(rows);
@@ -174,15 +179,15 @@ struct Matmul {
     ticker.work(m * k * 8);
   }
   /// One block of c; `last`: the sum over K is complete, so the epilogue follows while the strip is in the cache.
-  void multiply_block(std::int64_t m0, std::int64_t m, std::int64_t n0, std::int64_t n, std::int64_t k, std::int64_t height, Write write,
-                      bool last) {
+  void multiply_block(T const* a, std::int64_t m0, std::int64_t m, std::int64_t n0, std::int64_t n, std::int64_t k, std::int64_t height,
+                      Write write, bool last) {
     T* const sums = sums_at(m0, n0);
     std::int64_t const stride = narrow ? n : g.ldc;
     for (std::int64_t j = 0; j < n; j += width) {
       std::int64_t const columns = smaller(width, n - j);
       T const* const b = scratch.block_b<T>() + j * k;
       for (std::int64_t i = 0; i < m; i += height)
-        panel_at(smaller(height, m - i)).multiply(k, scratch.block_a<T>() + i * k, b, sums + i * stride + j, stride, columns, write);
+        panel_at(smaller(height, m - i)).multiply(k, a + i * k, b, sums + i * stride + j, stride, columns, write);
       if (last) finish_block<V>(g, {m0, m, n0 + j, columns, sums + j, stride});
       ticker.work(m * columns * k);
     }
@@ -202,14 +207,19 @@ struct Matmul {
           pack_b(k0, k, n0, n);
           for (std::int64_t m0 = from; m0 < to; m0 += mp) {
             std::int64_t const m = smaller(mp, to - m0);
-            pack_a(m0, m, k0, k, height);
-            multiply_block(m0, m, n0, n, k, height, k0 == 0 ? first : Write::accumulate, k0 + k == g.k);
+            if (n0 == 0 || !keeps_a()) pack_a(m0, m, k0, k, height);
+            multiply_block(packed_a(m0, m, k0), m0, m, n0, n, k, height, k0 == 0 ? first : Write::accumulate, k0 + k == g.k);
           }
         }
   }
 
  private:
   static Panel<V, A> panel_at(std::int64_t rows) { return panel_of<V, A>(rows, std::make_integer_sequence<int, V::tile_rows>{}); }
+  /// Whether all of a is packed once and kept, since several blocks of columns need it and it has room.
+  bool keeps_a() const { return g.n > most_columns && g.m * g.k * std::int64_t(sizeof(T)) <= packed_a_bytes; }
+  T* packed_a(std::int64_t m0, std::int64_t m, std::int64_t k0) const {
+    return scratch.packed_a<T>() + (keeps_a() ? m0 * g.k + m * k0 : 0);
+  }
   T* sums_at(std::int64_t m0, std::int64_t n0) const {
     if constexpr (narrow)
       return scratch.block_c<T>();

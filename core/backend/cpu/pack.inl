@@ -7,11 +7,15 @@
 namespace shardmark::cpu {
 namespace {
 
+/// Rows that are fetched before they are packed: processors don't foresee strides of a page and more.
+constexpr int rows_ahead = 12;
+
 /// out[q * room + j] = x[q * stride + j] for q < k, j < width; zeros for width <= j < room.
 template <class V, int room, class X>
 void pack_rows(X const* x, std::int64_t stride, std::int64_t k, std::int64_t width, typename V::Scalar* out) {
   for (std::int64_t q = 0; q < k; ++q, x += stride, out += room)
     for (int j = 0; j < room; j += V::lanes) {
+      __builtin_prefetch(x + rows_ahead * stride + j);
       Some const have{smaller<std::int64_t>(V::lanes, width > j ? width - j : 0)};
       Some const want{smaller<std::int64_t>(V::lanes, room - j)};
       V::load(x + j, have).store(out + j, want);

@@ -16,6 +16,9 @@ inline constexpr std::int64_t block_k = 320;
 inline constexpr std::int64_t block_a_bytes = 430080;  // 336 rows of 320 floats
 inline constexpr std::int64_t block_b_bytes = 655360;  // 512 columns of 320 floats
 inline constexpr std::int64_t block_c_bytes = 688128;  // 336 x 512 sums of a c that is narrower than they are
+/// One block of a, or all of them where they fit: 1024 x 1024 floats.
+inline constexpr std::int64_t packed_a_bytes = 4 << 20;
+static_assert(block_a_bytes <= packed_a_bytes);
 
 /// Attention works on tiles of queries x keys.
 inline constexpr std::int64_t attention_tile = 64;
@@ -24,12 +27,12 @@ class Scratch {
  public:
   Scratch();
   template <class T>
-  T* block_a() const {
+  T* packed_a() const {
     return reinterpret_cast<T*>(pages_.data());
   }
   template <class T>
   T* block_b() const {
-    return reinterpret_cast<T*>(pages_.data() + block_a_bytes);
+    return reinterpret_cast<T*>(pages_.data() + packed_a_bytes);
   }
   template <class T>
   T* block_c() const {
@@ -47,7 +50,7 @@ class Scratch {
   }
 
  private:
-  static constexpr std::int64_t block_c_at = block_a_bytes + block_b_bytes, tiles_at = block_c_at + block_c_bytes;
+  static constexpr std::int64_t block_c_at = packed_a_bytes + block_b_bytes, tiles_at = block_c_at + block_c_bytes;
   std::byte* room(std::size_t bytes);
   Pages pages_;
   std::optional<Pages> sums_;

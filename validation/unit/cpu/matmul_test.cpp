@@ -162,6 +162,27 @@ TEST_P(MatmulOn, BitsOfNarrowProductsDontDependOnCutsAcrossBlocks) {
   expect_same_in_three_pieces(whole);
 }
 
+/// A packed once for all blocks of columns, and one that is too large for that, give the bits of pieces as wide as one block.
+TEST_P(MatmulOn, BitsDontDependOnWhetherAIsKept) {
+  struct Shape {
+    DType type;
+    std::int64_t m, n, k;
+    Transpose ta;
+  };
+  Shape const shapes[] = {{DType::f32, 700, 1070, 650, Transpose::no},
+                          {DType::f64, 173, 600, 650, Transpose::yes},
+                          {DType::bf16, 700, 600, 650, Transpose::yes},
+                          {DType::f32, 1700, 530, 650, Transpose::no}};
+  for (auto const& [type, m, n, k, ta] : shapes) {
+    Matmul const whole = problem(type, m, n, k, ta, Transpose::no);
+    Matmul pieces = whole;
+    pieces.c = bench.copy(whole.c);
+    run(whole);
+    for (std::int64_t at = 0; at < n; at += 250) run(part(pieces, 0, m, at, std::min(n, at + 250)));
+    testing::expect_same_bits(pieces.c, whole.c, describe(type, m, n, k, ta, Transpose::no));
+  }
+}
+
 /// Sums of small integers are exact in any order: a wrong index shows as a wrong integer.
 TEST_P(MatmulOn, IntegersAreExact) {
   for (DType const type : testing::floats)
