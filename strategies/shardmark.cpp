@@ -1,12 +1,18 @@
-// The program above the strategies. The widest strategy comes last: its needs are checked before ranks start.
+// The program above the strategies.
 
 #include "app/compare.hpp"
 #include "strategies/ddp/ddp.hpp"
+#include "strategies/gpipe/gpipe.hpp"
+#include "strategies/model_parallel/model_parallel.hpp"
+#include "strategies/pipedream/pipedream.hpp"
 #include "strategies/serial/serial.hpp"
 
 int main(int argc, char** argv) {
   std::vector<std::unique_ptr<shardmark::Strategy>> strategies;
   strategies.push_back(shardmark::make_serial());
   strategies.push_back(shardmark::make_ddp());
-  return shardmark::run_shardmark(strategies, argc, argv);
+  strategies.push_back(shardmark::make_model_parallel());
+  strategies.push_back(shardmark::make_gpipe());
+  strategies.push_back(shardmark::make_pipedream());
+  return shardmark::run_shardmark(strategies, *strategies[1], argc, argv);
 }

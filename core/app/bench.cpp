@@ -7,6 +7,7 @@
 
 #include "app/bench.hpp"
 #include "app/describe.hpp"
+#include "app/pictures.hpp"
 #include "app/run_end.hpp"
 #include "record/files.hpp"
 #include "record/run_folder.hpp"
@@ -86,6 +87,7 @@ Exit run_bench(RankContext const& context) {
   if (context.prints()) {
     for (auto const& [path, option] : {std::pair{options.json, "--json"}, {options.csv, "--csv"}, {options.trace, "--trace"}})
       if (!path.empty() && path != "-") record::require_appendable(path, option);
+    if (!options.svg.empty()) require_new_file(options.svg, "--svg");
     require_save_folder(options);
     folder = &begin_run(options.out, record::run_name(options.program));
     folder->write(

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "app/coarse_schedule.hpp"
 #include "app/data_request.hpp"
 #include "app/option_table.hpp"
 #include "app/recompute_rule.hpp"
@@ -77,7 +78,7 @@ SumOrder sum_order(Options const& options) {
 }
 
 Schedule lowered_schedule(Strategy const& strategy, Options const& options, std::vector<BlockShape> const& blocks, int ranks) {
-  Schedule schedule = strategy.plan(options, ranks);
+  Schedule schedule = coarse_schedule(strategy, options, ranks);
   schedule.sum = sum_order(options);
   schedule = refine(schedule, blocks, partition(options, blocks, int(schedule.lane_of_chunk.size())));
   if (auto const rule = recompute_rule(options, schedule)) schedule = recompute(schedule, *rule);
@@ -152,7 +153,7 @@ Job build_job(Options const& options, Strategy const& strategy, int ranks, DType
   job.batch_norm = options.batch_norm;
   Lag const lag = strategy.lag(options, ranks);
   job.update = lag.update;
-  job.delays = delays_of_blocks(lag, partition(options, blocks, int(strategy.plan(options, ranks).lane_of_chunk.size())));
+  job.delays = delays_of_blocks(lag, partition(options, blocks, int(coarse_schedule(strategy, options, ranks).lane_of_chunk.size())));
   job.optimizer = optimizer_settings(options, job.update);
   job.reduction = options.deterministic ? Reduction::fixed_tree : Reduction::vendor;
   return job;

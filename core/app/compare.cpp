@@ -38,11 +38,19 @@ void sleep_until_all_arrive(HostExchange& exchange, StatusBoard& board) {
   request.wait(exchange.stream());
 }
 
+/// What all are asked for, with what the strategy usually does where nothing was asked.
+Options options_for(Options options, Strategy const& strategy) {
+  options.program = strategy.name();
+  options.extra = strategy.offers();
+  options.recompute = strategy.usual_recompute();
+  if (!options.micros_given) options.micros = strategy.usual_micros();
+  return options;
+}
+
 /// Runs `body` on the entrant's ranks; the others sleep.
 template <class F>
 void on_ranks_of(Entrant const& entrant, RankContext const& all, HostExchange& exchange, F&& body) {
-  Options options = all.options;
-  options.program = entrant.strategy->name();
+  Options const options = options_for(all.options, *entrant.strategy);
   if (entrant.ranks == all.world.size()) {
     body(RankContext{options, *entrant.strategy, all.world, all.board});
   } else if (all.world.rank() == 0) {
@@ -54,21 +62,37 @@ void on_ranks_of(Entrant const& entrant, RankContext const& all, HostExchange& e
 }
 
 /// Why an entrant's numbers mean something else than serial's; absent: they are equal.
-std::optional<Refusal> no_equivalence(Options const& options, int replicas) {
-  if (options.model != ModelKind::convnet || options.batch_norm == BatchNormPolicy::sync || replicas == 1) return std::nullopt;
-  return Refusal{"batch norm of each replica's own samples", "serial training normalises the whole batch, which is another function",
-                 "use --batch-norm sync"};
+std::optional<std::string> no_equivalence(Options const& options, int replicas) {
+  if (options.model != ModelKind::convnet) return std::nullopt;
+  if (replicas > 1 && options.batch_norm != BatchNormPolicy::sync)
+    return Refusal{"batch norm of each replica's own samples", "serial training normalises the whole batch, which is another function",
+                   "use --batch-norm sync"}
+        .text();
+  if (options.micros > 1 && !options.micros_given)
+    return Refusal{"batch norm of each micro-batch's own samples", "serial training normalises the whole batch, which is another function",
+                   "give all as many by --microbatches"}
+        .text();
+  return std::nullopt;
 }
 
-std::vector<Entrant> entrants_for(RankContext const& context) {
+/// Why it can't run here; absent: it can.
+std::optional<std::string> obstacle(Options const& options, Strategy const& strategy, int ranks,
+                                    std::shared_ptr<Dataset const> const& data) {
+  try {
+    build_job(options, strategy, ranks, options.dtype, JobPurpose::training, data);
+  } catch (BadRequest const& refused) {
+    return refused.what();
+  }
+  return no_equivalence(options, strategy.mesh(options, ranks).data);
+}
+
+std::vector<Entrant> entrants_for(RankContext const& context, std::shared_ptr<Dataset const> const& data) {
   std::vector<Entrant> out;
   for (auto const& strategy : *entered) {
     Entrant e;
     e.strategy = strategy.get();
     e.ranks = strategy->name() == "serial" ? 1 : context.world.size();
-    auto refusal = strategy->refuse(context.options, e.ranks);
-    if (!refusal) refusal = no_equivalence(context.options, strategy->mesh(context.options, e.ranks).data);
-    if (refusal) e.left_out = refusal->text();
+    e.left_out = obstacle(options_for(context.options, *strategy), *strategy, e.ranks, data).value_or("");
     out.push_back(e);
   }
   return out;
@@ -91,6 +115,9 @@ void take(Entrant& e, BenchRun const& run, record::Record const& record) {
   e.peak_bytes = r.memory_bytes.ledger_peak;
   e.planned_bytes = r.memory_bytes.predicted.value_or(0);
   e.sent_bytes = r.comm.empty() ? 0 : r.comm.front().bus_bytes_per_rank;
+  if (run.job.mesh.pipeline > 1 && r.bubble_fraction.value) e.bubble.push_back(*r.bubble_fraction.value);
+  if (run.stages)
+    for (StageReport::Stage const& stage : run.stages->stages) e.sent_bytes = std::max(e.sent_bytes, stage.sent_bytes);
   e.first_loss = r.loss.first.value_or(0);
   e.loss = r.loss.last.value_or(0);
   if (run.evaluated) e.evaluated = run.evaluated;
@@ -102,11 +129,11 @@ Exit compare_on_ranks(RankContext const& context) {
   HostExchange exchange(context.world);
   std::int64_t const began = now_ns();
   Comparison comparison;
-  comparison.entrants = entrants_for(context);
   comparison.rounds = options.rounds;
   comparison.updates = options.warmup + options.steps;
   record::RunFolder* folder = context.prints() ? &begin_run(options.out, record::run_name("compare")) : nullptr;
   auto const data = build_dataset(options, context.world.size(), JobPurpose::training);
+  comparison.entrants = entrants_for(context, data);
   auto const say = [&](std::string const& line) {
     if (context.prints()) fmt::print(stderr, "{}\n", line);
   };
@@ -159,12 +186,12 @@ Exit compare_on_ranks(RankContext const& context) {
 constexpr char const* overview =
     "shardmark: benchmarks and proofs for training neural networks on many processors\n\n"
     "  shardmark compare [options]   all strategies at one model, batch and seed, in one table\n"
-    "  serial | ddp plan|verify|bench [options]   one strategy\n\n"
+    "  serial | ddp | model_parallel | gpipe | pipedream plan|verify|bench [options]   one strategy\n\n"
     "Every program has --help and --version.\n";
 
 }  // namespace
 
-int run_shardmark(std::vector<std::unique_ptr<Strategy>> const& strategies, int argc, char** argv) {
+int run_shardmark(std::vector<std::unique_ptr<Strategy>> const& strategies, Strategy const& needed, int argc, char** argv) {
   entered = &strategies;
   std::string_view const command = argc > 1 ? argv[1] : "";
   if (command != "compare" && command != "--version") {
@@ -187,8 +214,7 @@ int run_shardmark(std::vector<std::unique_ptr<Strategy>> const& strategies, int 
       fmt::print("{}", parsed.text);
       return int(Exit::good);
     }
-    Strategy const& widest = *strategies.back();
-    return run_ranks(*parsed.options, argc, argv, compare_on_ranks, widest);
+    return run_ranks(*parsed.options, argc, argv, compare_on_ranks, needed);
   } catch (Error const& error) {
     return report_before_start(error);
   }

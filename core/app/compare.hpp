@@ -19,6 +19,7 @@ struct Entrant {
   // one value a round
   std::vector<double> tokens_per_second, step_seconds, predicted_seconds, exposed_seconds;
   double loss = 0, first_loss = 0;
+  std::vector<double> bubble;  // of pipelines
   std::int64_t peak_bytes = 0, planned_bytes = 0, sent_bytes = 0;
   std::optional<Evaluated> evaluated;
 };
@@ -33,7 +34,9 @@ struct Comparison {
 /// The table; at most 100 columns.
 std::string compare_table(Comparison const& comparison, Options const& options, ModelSpec const& spec, int ranks, std::string_view comm);
 
-/// The program above the strategies: `shardmark compare [options]`. @returns the exit code
-int run_shardmark(std::vector<std::unique_ptr<Strategy>> const& strategies, int argc, char** argv);
+/// The program above the strategies: `shardmark compare [options]`. What one of them can't do leaves it out of the table.
+/// @param needed what it can't do is refused before ranks start; its memory is as large as any
+/// @returns the exit code
+int run_shardmark(std::vector<std::unique_ptr<Strategy>> const& strategies, Strategy const& needed, int argc, char** argv);
 
 }  // namespace shardmark

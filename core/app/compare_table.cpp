@@ -23,10 +23,11 @@ std::string row(Entrant const& e, Entrant const* base, bool tied_for_first) {
   std::string const ratio =
       base == nullptr ? "-" : fmt::format("{:.2f}", paired_ratio(e.tokens_per_second, base->tokens_per_second).median);
   std::string const exposed = e.ranks > 1 ? fmt::format("{:.1f}", median(e.exposed_seconds) / step * 100) : "-";
-  return fmt::format("{}{:<22} {:>2} {:>8.0f} {:>4} {:>5} {:>7.1f} {:>5} {:>6.0f} {:>5} {:>5} {:>7.1f} {}\n", tied_for_first ? '*' : ' ',
-                     e.strategy->name(), e.ranks, rate, half_width(e.tokens_per_second), ratio, step * 1e3,
+  std::string const bubble = e.bubble.empty() ? "-" : fmt::format("{:.1f}", median(e.bubble) * 100);
+  return fmt::format("{}{:<16} {:>2} {:>8.0f} {:>4} {:>5} {:>7.1f} {:>5} {:>6.0f} {:>5} {:>5} {:>6} {:>7.1f} {}\n",
+                     tied_for_first ? '*' : ' ', e.strategy->name(), e.ranks, rate, half_width(e.tokens_per_second), ratio, step * 1e3,
                      percent_off(step, median(e.predicted_seconds)), to_mib(e.peak_bytes),
-                     percent_off(double(e.peak_bytes), double(e.planned_bytes)), exposed, double(e.sent_bytes) * 1e-6,
+                     percent_off(double(e.peak_bytes), double(e.planned_bytes)), exposed, bubble, double(e.sent_bytes) * 1e-6,
                      record::name(e.verdict));
 }
 
@@ -41,11 +42,11 @@ std::string compare_table(Comparison const& c, Options const& o, ModelSpec const
                      name(o.optimizer));
   out += fmt::format("{}, strategies in random order, {} + {} steps each   elapsed {:.0f} s, of which verify {:.0f} s\n\n",
                      count_of(c.rounds, "round"), o.warmup, o.steps, c.seconds, c.verify_seconds);
-  out +=
-      fmt::format(" {:<22} {:>2} {:>8} {:>4} {:>5} {:>7} {:>5} {:>6} {:>5} {:>5} {:>7} {}\n", "strategy", "R",
-                  o.model == ModelKind::gpt ? "tok/s" : "smp/s", "+-%", "x ser", "step", "err", "peak", "err", "expos", "sent", "verdict");
-  out += fmt::format(" {:<22} {:>2} {:>8} {:>4} {:>5} {:>7} {:>5} {:>6} {:>5} {:>5} {:>7}\n", "", "", "", "", "", "ms", "%", "MiB", "%",
-                     "%", "MB");
+  out += fmt::format(" {:<16} {:>2} {:>8} {:>4} {:>5} {:>7} {:>5} {:>6} {:>5} {:>5} {:>6} {:>7} {}\n", "strategy", "R",
+                     o.model == ModelKind::gpt ? "tok/s" : "smp/s", "+-%", "x ser", "step", "err", "peak", "err", "expos", "bubble", "sent",
+                     "verdict");
+  out += fmt::format(" {:<16} {:>2} {:>8} {:>4} {:>5} {:>7} {:>5} {:>6} {:>5} {:>5} {:>6} {:>7}\n", "", "", "", "", "", "ms", "%", "MiB",
+                     "%", "%", "%", "MB");
   out += title("equal to serial");
   Entrant const* base = nullptr;
   Entrant const* fastest = nullptr;
@@ -62,17 +63,17 @@ std::string compare_table(Comparison const& c, Options const& o, ModelSpec const
   bool const any_left = std::any_of(c.entrants.begin(), c.entrants.end(), [](Entrant const& e) { return !e.left_out.empty(); });
   if (any_left) out += title("left out");
   for (Entrant const& e : c.entrants)
-    if (!e.left_out.empty()) out += fmt::format(" {:<22} {}\n", e.strategy->name(), e.left_out);
+    if (!e.left_out.empty()) out += fmt::format(" {:<16} {}\n", e.strategy->name(), e.left_out);
   out += median_interval(fastest->tokens_per_second)
              ? "\n *      not distinguishable from the fastest: paired ratio per round, 95 % interval holds 1\n"
              : fmt::format("\n *      fastest; {} rounds are too few for intervals (6 or more)\n", c.rounds);
   if (base != nullptr)
     out += fmt::format(" x ser  base {:.0f} {}/s: serial, 1 rank, same global batch, the other ranks asleep\n",
                        median(base->tokens_per_second), term_name(o));
-  out += " err    measured over predicted; predicted from probes, not these steps.  peak, sent: max over ranks\n";
+  out += " err    measured over predicted; predicted from probes, not these steps.  peak, sent, bubble: max over ranks\n";
   for (Entrant const& e : c.entrants) {
     if (!e.left_out.empty()) continue;
-    out += fmt::format(" loss   {:<8} {:.4f} -> {:.4f} after {} updates", e.strategy->name(), e.first_loss, e.loss, c.updates);
+    out += fmt::format(" loss   {:<14} {:.4f} -> {:.4f} after {} updates", e.strategy->name(), e.first_loss, e.loss, c.updates);
     if (e.evaluated)
       out += fmt::format(";  held out {:.4f}, next {} right {:.1f} %", e.evaluated->loss, term_name(o), e.evaluated->accuracy * 100);
     out += '\n';

@@ -47,6 +47,12 @@ int ranks_here(int ranks, Options const& options) {
   return 1;
 }
 
+/// Of a plan: as asked for, else those of a written schedule, else one.
+int planned_ranks(Options const& options) {
+  if (options.ranks > 0) return options.ranks;
+  return options.written ? int(options.written->lanes.size()) : 1;
+}
+
 /// Everything that can be refused is refused before a rank starts work.
 void refuse_early(Options const& options, Strategy const& strategy) {
   if (launched_by_mpi()) require_matching_launcher(launcher_ranks(), ranks_before_start());
@@ -199,7 +205,7 @@ int run_strategy(Strategy const& strategy, int argc, char** argv) {
       return int(finish(Exit::good));
     }
     Options const& options = *parsed.options;
-    if (options.command == Command::plan) return int(finish(run_plan(options, strategy, std::max(1, options.ranks))));
+    if (options.command == Command::plan) return int(finish(run_plan(options, strategy, planned_ranks(options))));
     return run_ranks(options, argc, argv,
                      options.dry_run                      ? run_dry
                      : options.command == Command::verify ? run_verify

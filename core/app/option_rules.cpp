@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "app/coarse_schedule.hpp"
 #include "app/data_request.hpp"
 
 namespace shardmark {
@@ -30,9 +31,11 @@ class Request {
     set_command_defaults();
     assign();
     set_late_defaults();
+    read_written_schedule();
     check_model();
     check_data();
     check_work();
+    check_output();
     check_optimizer();
     check_ranks();
     return options_;
@@ -83,6 +86,16 @@ class Request {
     if (options_.ranks_as_threads > 0 && !options_.comm_given) options_.comm = CommKind::peer;
   }
 
+  /// Its micro-batches count where an update is a whole batch, unless --microbatches says something else, which is refused later.
+  void read_written_schedule() {
+    if (options_.schedule_file.empty()) return;
+    for (char const* option : {"virtual-stages", "split-backward", "backward-order"})
+      refuse_both("schedule", option, "each says in which order the actions come");
+    options_.written = std::make_shared<Schedule const>(read_schedule(options_.schedule_file));
+    bool const whole_batches = options_.mode == PipelineMode::flush || options_.mode == PipelineMode::two_buffers;
+    if (!options_.micros_given && whole_batches) options_.micros = options_.written->micros_per_window;
+  }
+
   void check_model() const {
     if (options_.model != ModelKind::convnet) refuse_for_model({"batch-norm"}, ModelKind::convnet);
     if (options_.model != ModelKind::gpt)
@@ -119,6 +132,12 @@ class Request {
                    kind == DataKind::cifar10 ? "cifar10 comes with a test batch" : "synthetic data has no held-out part", "leave it out"});
     require_input(!(options_.evaluate && is_cut_by_share(kind) && options_.held_out == 0),
                   {"--eval with nothing held out", "there is nothing to evaluate on", "use --held-out 0.1"});
+  }
+
+  void check_output() const {
+    if (!options_.compare) return;
+    for (char const* option : {"out", "svg", "trace", "json", "schedule"})
+      refuse_both("compare", option, "the table is of all pipelines, not of one");
   }
 
   void check_work() const {

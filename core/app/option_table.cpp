@@ -114,6 +114,16 @@ Binding per_replica_batch() {
        whole(&Options::batch, 1, limits::batch).read});
 }
 
+Binding micro_batches() {
+  return {
+      Takes::whole_number,
+      [assign = whole(&Options::micros, 1, limits::micros).assign](Options& options, OptionValue const& value, std::string const& origin) {
+        assign(options, value, origin);
+        options.micros_given = true;
+      },
+      whole(&Options::micros, 1, limits::micros).read};
+}
+
 Binding communicator() {
   return {Takes::text,
           [](Options& options, OptionValue const& value, std::string const& origin) {
@@ -158,7 +168,7 @@ bool is_sgd(Options const& options) { return options.optimizer == OptimizerKind:
 
 constexpr double inf = std::numeric_limits<double>::max();
 constexpr double below_one = 0x1.fffffffffffffp-1;
-constexpr CommandSet bench_alone = in(Command::bench);
+constexpr CommandSet plan_alone = in(Command::plan), bench_alone = in(Command::bench), plan_or_bench = plan_alone | bench_alone;
 constexpr CommandSet work = in(Command::verify) | in(Command::bench);
 
 std::vector<OptionEntry> make_table() {
@@ -194,17 +204,16 @@ std::vector<OptionEntry> make_table() {
   add("batch", "N", when([](Options const& options) { return !options.batch_is_per_replica; }, whole(&Options::batch, 1, limits::batch)),
       "samples of an update over all ranks [8]");
   add("batch-per-replica", "N", per_replica_batch(), "the same for each replica, for weak scaling [off]");
-  add("microbatches", "M", whole(&Options::micros, 1, limits::micros), "pieces of each replica's batch [1]");
-  add("accumulate", "K", unread(whole(&Options::micros, 1, limits::micros)),
-      "another name of --microbatches where there is no pipeline [1]");
+  add("microbatches", "M", micro_batches(), "pieces of each replica's batch [gpipe and pipedream 4, else 1]");
+  add("accumulate", "K", unread(micro_batches()), "another name of --microbatches where there is no pipeline [1]");
   add("steps", "N", whole(&Options::steps, 1, limits::steps), "updates that count [20]");
   add("warmup", "N", whole(&Options::warmup, 0, limits::steps), "updates before them [bench 3, verify 0]", bench_alone);
   add("rounds", "N", whole(&Options::rounds, 1, limits::rounds), "of a comparison; 6 or more for an official set [3]", bench_alone);
   add("seed", "N", whole(&Options::seed, 0, std::numeric_limits<std::int64_t>::max()), "of weights, data order and dropout [1]");
 
   group = "Pipeline";
-  auto some = [&](char const* name, char const* value_name, Binding binding, char const* meaning) {
-    add(name, value_name, offered(name, std::move(binding)), meaning);
+  auto some = [&](char const* name, char const* value_name, Binding binding, char const* meaning, CommandSet commands = in_all) {
+    add(name, value_name, offered(name, std::move(binding)), meaning, commands);
     table.back().audience = Audience::some;
   };
   some("mode", "flush|stash|vertical|2bw", choice(&Options::mode),
@@ -218,6 +227,11 @@ std::vector<OptionEntry> make_table() {
   some("recompute", "RULE", words(&Options::recompute),
        "what forwards don't keep: none, all, every:K (blocks), sqrt, except-last-micro, last-stage-off [gpipe and checkpointing all, else "
        "none]");
+  some("schedule", "FILE", words(&Options::schedule_file),
+       "run a schedule that you wrote (plan --out shows the form), once it has passed the checker; it may define --microbatches");
+  some("compare", "", flag(&Options::compare), "all pipelines in one table, for this model and these ranks [off]", plan_alone);
+  some("svg", "FILE", words(&Options::svg), "new picture of a few updates, planned and measured over each other; plan: as planned [off]",
+       plan_or_bench);
 
   group = "Optimizer";
   add("optimizer", "sgd|adamw", choice(&Options::optimizer), "update rule [verify sgd, else adamw]");
@@ -236,7 +250,7 @@ std::vector<OptionEntry> make_table() {
   group = "Ranks and communication";
   add("comm", "mpi|peer", communicator(), "transport: the MPI library, or own shared memory [mpi]");
   add("ranks", "R", when([](Options const& options) { return options.ranks > 0; }, whole(&Options::ranks, 1, limits::ranks)),
-      "ranks to plan for; needs no MPI", in(Command::plan));
+      "ranks to plan for; needs no MPI", plan_alone);
   add("ranks-as-threads", "R",
       when([](Options const& options) { return options.ranks_as_threads > 0; }, whole(&Options::ranks_as_threads, 1, limits::thread_ranks)),
       "run R ranks as threads of one process, without MPI", work);
@@ -258,10 +272,10 @@ std::vector<OptionEntry> make_table() {
 
   group = "Output";
   add("dry-run", "", flag(&Options::dry_run), "print every option and where ranks would run; no work [off]");
-  add("out", "DIR", words(&Options::out), "run folder, which must not exist [runs/...]", bench_alone);
+  add("out", "PATH", words(&Options::out), "new run folder [runs/...]; plan: a new file for the schedule's text [off]", plan_or_bench);
   add("json", "FILE", json_file(), "results as JSON; without FILE on stdout");
   add("csv", "FILE", words(&Options::csv), "results as CSV", bench_alone);
-  add("trace", "FILE", words(&Options::trace), "Chrome trace of a few updates after the timed ones", bench_alone);
+  add("trace", "FILE", words(&Options::trace), "Chrome trace of a few updates after the timed ones; plan: as planned", plan_or_bench);
   return table;
 }
 
@@ -286,8 +300,8 @@ OptionEntry const* find_option(std::string_view name) {
 
 bool is_of_later_version(std::string_view name) {
   static constexpr std::string_view names[] = {
-      "micro-batch-size", "schedule",        "dp", "pp", "tp", "stage", "zero", "sequence-parallel", "link", "expect", "memory-timeline",
-      "reduce-order",     "threads-per-rank"};
+      "micro-batch-size", "dp", "pp", "tp", "stage", "zero", "sequence-parallel", "link", "expect", "memory-timeline", "reduce-order",
+      "threads-per-rank"};
   for (std::string_view known : names)
     if (known == name) return true;
   return false;

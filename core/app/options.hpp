@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -63,6 +64,7 @@ struct Options {
   std::int64_t batch = 8;             // global batch, samples
   bool batch_is_per_replica = false;  // --batch-per-replica
   int micros = 1;                     // --microbatches, --accumulate
+  bool micros_given = false;
   std::int64_t steps = 20, warmup = 0;
   int rounds = 3;  // of shardmark compare
 
@@ -85,7 +87,8 @@ struct Options {
   std::string balance = "auto";  // or blocks of each chunk: 2,2,4
   std::string split_points;      // instead: names of the blocks with which chunks begin
   std::string recompute = "none";
-  std::string schedule_file;  // --schedule; empty: the strategy's own
+  std::string schedule_file;                // --schedule; empty: the strategy's own
+  std::shared_ptr<Schedule const> written;  // what that file holds, read once
 
   double bucket_mib = 25;
   bool overlap = true;  // --no-overlap
@@ -101,7 +104,9 @@ struct Options {
   int ranks = 0;             // plan --ranks; 0: those that run
   int ranks_as_threads = 0;  // run R thread ranks without MPI
 
-  std::string out, json, csv, trace;  // json: "-" is stdout (--json without a file)
+  std::string out;                    // run folder; of plan: the schedule's text
+  std::string json, csv, trace, svg;  // json: "-" is stdout (--json without a file)
+  bool compare = false;               // plan: all pipelines in one table
   std::vector<std::string> extra;     // Usage::extra of the program
   std::vector<std::string> argv;
 

@@ -43,6 +43,7 @@ std::vector<std::string> names_from(std::string const& text) {
 }  // namespace
 
 Prediction predict_pipeline(Options const& options, Pipeline kind, PipelineShape shape) {
+  if (options.written) return {};  // no formula for what a user wrote
   ClosedForms forms = closed_forms(kind, shape, {});
   if (options.recompute != "none") forms.lane_idle = forms.barrier_idle = forms.bubble = std::nullopt;
   Prediction out;

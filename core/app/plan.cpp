@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "app/build_job.hpp"
+#include "app/coarse_schedule.hpp"
 #include "app/describe.hpp"
 #include "app/main.hpp"
-#include "app/predict.hpp"
+#include "app/plan.hpp"
 #include "comm/fabric.hpp"
 #include "record/files.hpp"
 #include "schedule/render.hpp"
@@ -15,38 +17,7 @@
 namespace shardmark {
 namespace {
 
-struct Plan {
-  Job job;
-  Schedule drawn;  // what `job` runs, before it is refined to blocks
-  Proof proof;
-  Prediction prediction;
-  std::vector<DryRun> ranks;
-  StepPrediction step;
-};
-
 constexpr double assumed_alpha_seconds = 2e-6;  // of a message inside a node
-
-Plan make_plan(Options const& options, Strategy const& strategy, int ranks) {
-  Plan plan;
-  plan.job = build_job(options, strategy, ranks, options.dtype, JobPurpose::training,
-                       build_dataset(options, strategy.mesh(options, ranks).data, JobPurpose::training));
-  plan.drawn = strategy.plan(options, ranks);
-  auto const blocks = plan.job.model->shapes();
-  plan.proof = check(plan.job.schedule, blocks);
-  plan.prediction = strategy.predict(options, blocks, ranks);
-  for (int r = 0; r < ranks; ++r) plan.ranks.push_back(dry_run(plan.job, r));
-  auto ops = build_backend(options, options.deterministic ? Determinism::deterministic : Determinism::fastest);
-  Probe probe = run_probe(plan.job, *ops, *make_self());
-  // No peers to ask: a node's memory stands for its links.
-  probe.all_reduce_alpha_seconds = assumed_alpha_seconds;
-  probe.all_reduce_bytes_per_second = probe.bytes_per_second / 2;
-  probe.message = {assumed_alpha_seconds, probe.all_reduce_bytes_per_second};
-  std::vector<double> seconds_of_lane(plan.job.schedule.lanes.size());
-  for (int r = 0; r < ranks; ++r)
-    seconds_of_lane[std::size_t(plan.job.mesh.stage_of(r))] = compute_seconds(plan.ranks[std::size_t(r)], probe);
-  plan.step = predict_step(plan.job, seconds_of_lane, probe);
-  return plan;
-}
 
 double flops_of(DryRun const& rank) {
   double out = 0;
@@ -64,17 +35,31 @@ void print_buckets(Plan const& plan) {
     }
 }
 
+/// "weight_versions" is wider than its numbers.
+std::string_view heading(Book book) { return book == Book::versions ? "versions" : name(book); }
+
 void print_memory(Plan const& plan) {
-  fmt::print("\nmemory, MiB at most   rank {:>10}", "");
+  constexpr std::size_t gap = 2, numbers = 8;
+  std::vector<std::size_t> used;
   for (std::size_t b = 0; b < books; ++b)
-    if (plan.ranks.front().peak[b] > 0) fmt::print(" {:>13}", name(Book(b)));
-  fmt::print(" {:>10}\n", "all");
+    if (std::any_of(plan.ranks.begin(), plan.ranks.end(), [&](DryRun const& rank) { return rank.peak[b] > 0; })) used.push_back(b);
+  auto const width_of = [&](std::size_t b) { return std::max(heading(Book(b)).size(), numbers) + gap; };
+  fmt::print("\nmemory, MiB at most\n rank");
+  for (std::size_t b : used) fmt::print("{:>{}}", heading(Book(b)), width_of(b));
+  fmt::print("{:>10}\n", "all");
   for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
-    fmt::print("                      {:>4} {:>10}", r, "");
-    for (std::size_t b = 0; b < books; ++b)
-      if (plan.ranks.front().peak[b] > 0) fmt::print(" {:>13.2f}", to_mib(plan.ranks[r].peak[b]));
-    fmt::print(" {:>10.2f}\n", to_mib(plan.ranks[r].peak_total));
+    fmt::print("{:>5}", r);
+    for (std::size_t b : used) fmt::print("{:>{}.2f}", to_mib(plan.ranks[r].peak[b]), width_of(b));
+    fmt::print("{:>10.2f}\n", to_mib(plan.ranks[r].peak_total));
   }
+}
+
+/// The same for all lanes: one number, else one for each.
+std::string staleness_of(Proof const& proof) {
+  std::vector<int> of_lane;
+  for (LaneFacts const& lane : proof.lanes) of_lane.push_back(lane.staleness);
+  bool const alike = std::all_of(of_lane.begin(), of_lane.end(), [&](int lag) { return lag == of_lane.front(); });
+  return alike ? fmt::format("{}", of_lane.front()) : fmt::format("{} by stage", fmt::join(of_lane, " "));
 }
 
 void print_plan(Plan const& plan, Options const& options) {
@@ -83,8 +68,8 @@ void print_plan(Plan const& plan, Options const& options) {
   fmt::print("{}\n", render(plan.drawn));
   std::string models;
   for (CommunicationModel model : plan.proof.models) models += fmt::format("{}{}", models.empty() ? "" : ", ", name(model));
-  fmt::print("checked: ends under {}; {} windows unrolled; staleness {}\n\n", models, plan.proof.windows_checked,
-             plan.proof.lanes.front().staleness);
+  fmt::print("checked: ends under {}; {} windows unrolled; staleness {}\n\n", models, plan.proof.windows_checked, staleness_of(plan.proof));
+  if (plan.job.mesh.pipeline > 1) fmt::print("{}\n", stage_rows(plan));
   DryRun const& first = plan.ranks.front();
   fmt::print("per rank and update   {:.3f} GFLOP\n", flops_of(first) * 1e-9);
   for (auto const& t : first.collectives)
@@ -97,8 +82,10 @@ void print_plan(Plan const& plan, Options const& options) {
   print_memory(plan);
   fmt::print("\npredicted             {:.1f} ms a step, of which {:.2f} ms exposed communication\n", plan.step.step_seconds * 1e3,
              plan.step.exposed_seconds * 1e3);
-  fmt::print("                      from this machine's matmul and memory rates; links assumed {:.0f} us and half the memory's rate\n",
-             assumed_alpha_seconds * 1e6);
+  fmt::print(
+      "                      by this machine's rates of products and memory;\n                      links assumed: {:.0f} us, half the "
+      "memory's rate\n",
+      assumed_alpha_seconds * 1e6);
 }
 
 std::string plan_json(Plan const& plan, Options const& options) {
@@ -131,14 +118,43 @@ std::string plan_json(Plan const& plan, Options const& options) {
 
 }  // namespace
 
+Plan make_plan(Options const& options, Strategy const& strategy, int ranks) {
+  Plan plan;
+  plan.job = build_job(options, strategy, ranks, options.dtype, JobPurpose::training,
+                       build_dataset(options, strategy.mesh(options, ranks).data, JobPurpose::training));
+  plan.drawn = coarse_schedule(strategy, options, ranks);
+  plan.drawn_proof = check(plan.drawn, {});
+  auto const blocks = plan.job.model->shapes();
+  plan.proof = check(plan.job.schedule, blocks);
+  plan.prediction = strategy.predict(options, blocks, ranks);
+  for (int r = 0; r < ranks; ++r) plan.ranks.push_back(dry_run(plan.job, r));
+  auto ops = build_backend(options, options.deterministic ? Determinism::deterministic : Determinism::fastest);
+  plan.probe = run_probe(plan.job, *ops, *make_self());
+  // No peers to ask: a node's memory stands for its links.
+  plan.probe.all_reduce_alpha_seconds = assumed_alpha_seconds;
+  plan.probe.all_reduce_bytes_per_second = plan.probe.bytes_per_second / 2;
+  plan.probe.message = {assumed_alpha_seconds, plan.probe.all_reduce_bytes_per_second};
+  plan.seconds_of_lane.resize(plan.job.schedule.lanes.size());
+  for (int r = 0; r < ranks; ++r)
+    plan.seconds_of_lane[std::size_t(plan.job.mesh.stage_of(r))] = compute_seconds(plan.ranks[std::size_t(r)], plan.probe);
+  plan.step = predict_step(plan.job, plan.seconds_of_lane, plan.probe);
+  return plan;
+}
+
 Exit run_plan(Options const& options, Strategy const& strategy, int ranks) {
   if (!options.json.empty() && options.json != "-") record::require_appendable(options.json, "--json");
+  require_plan_files(options);
+  if (options.compare) {
+    fmt::print("{}", pipelines_table(options, strategy, ranks));
+    return Exit::good;
+  }
   Plan const plan = make_plan(options, strategy, ranks);
   if (options.json == "-")
     fmt::print("{}\n", plan_json(plan, options));
   else
     print_plan(plan, options);
   if (!options.json.empty() && options.json != "-") record::append_line(options.json, plan_json(plan, options));
+  write_plan_files(plan, options);
   return Exit::good;
 }
 

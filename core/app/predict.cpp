@@ -116,7 +116,7 @@ double relative_cost(Action const& action, std::vector<BlockShape> const& blocks
 
 }  // namespace
 
-StepPrediction predict_step(Job const& job, std::span<double const> seconds_of_lane, Probe const& probe) {
+Costs predicted_costs(Job const& job, std::span<double const> seconds_of_lane, Probe const& probe) {
   auto const blocks = job.model->shapes();
   std::vector<double> unit;  // seconds of one relative cost, by lane
   for (std::size_t lane = 0; lane < job.schedule.lanes.size(); ++lane) {
@@ -127,14 +127,18 @@ StepPrediction predict_step(Job const& job, std::span<double const> seconds_of_l
   double const element_bytes = double(width(accumulator(job.model->dtype)));
   int const n = job.mesh.data;
   Costs costs;
-  costs.action = [&](Action const& action, int lane) { return unit[std::size_t(lane)] * relative_cost(action, blocks); };
-  costs.transfer = [&](Posting const& p, Schedule const& s) {
+  costs.action = [=](Action const& action, int lane) { return unit[std::size_t(lane)] * relative_cost(action, blocks); };
+  costs.transfer = [=, &job](Posting const& p, Schedule const& s) {
     if (p.transfer != Transfer::collective) return probe.message.message_seconds(boundary_bytes(job, p.edge));
     if (n == 1 || !p.bucket.valid()) return 0.0;
     double const bytes = double(s.buckets.front()[std::size_t(p.bucket.v)].elements) * element_bytes;
     return probe.all_reduce_alpha_seconds + 2.0 * (n - 1) / n * bytes / probe.all_reduce_bytes_per_second;
   };
-  Replay const replayed = replay(job, costs);
+  return costs;
+}
+
+StepPrediction predict_step(Job const& job, std::span<double const> seconds_of_lane, Probe const& probe) {
+  Replay const replayed = replay(job, predicted_costs(job, seconds_of_lane, probe));
   StepPrediction out;
   out.compute_seconds = *std::max_element(seconds_of_lane.begin(), seconds_of_lane.end());
   out.exposed_seconds = replayed.exposed;

@@ -33,7 +33,9 @@ bool is_product(std::string_view kind);
 double compute_seconds(DryRun const& plan, Probe const& probe);
 /// compute_seconds() of every lane, from every rank's own. Collective over the pipeline.
 std::vector<double> seconds_of_lanes(Mesh& mesh, double mine);
+/// Of each action and message of the job's schedule, in seconds; refers to the job.
 /// @param seconds_of_lane compute_seconds() of each lane of the schedule
+Costs predicted_costs(Job const& job, std::span<double const> seconds_of_lane, Probe const& probe);
 StepPrediction predict_step(Job const& job, std::span<double const> seconds_of_lane, Probe const& probe);
 
 }  // namespace shardmark

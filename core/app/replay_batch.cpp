@@ -23,4 +23,17 @@ double boundary_bytes(Job const& job, ChunkId edge) {
   return elements * double(width(job.model->dtype));
 }
 
+Sent sent_by_formula(Job const& job, int lane) {
+  auto const& lanes = job.schedule.lane_of_chunk;
+  Sent out;
+  for (std::size_t edge = 1; edge < lanes.size(); ++edge) {
+    if (lanes[edge - 1] == lanes[edge] || (lanes[edge - 1] != lane && lanes[edge] != lane)) continue;
+    std::int64_t elements = job.global_batch;
+    for (std::int64_t extent : job.model->blocks[edge - 1].boundary) elements *= extent;
+    out.messages += job.micros;
+    out.bytes += elements * std::int64_t(width(job.model->dtype));
+  }
+  return out;
+}
+
 }  // namespace shardmark

@@ -99,20 +99,36 @@ std::string stage_table(StageReport const& report, std::optional<double> formula
                                 report.step_seconds * 1e3, report.simulated_step_seconds * 1e3);
   out +=
       fmt::format("  {:<22}{:>16}   at equal stages\n", "bubble by formula, %", formula ? fmt::format("{:.1f}", *formula * 100) : "none");
-  out += "  rank    busy ms   bubble %   replayed %   kept at once   waits for\n";
+  out += "  rank    busy ms   bubble %   replayed %   kept at once  sent MB (formula)   waits for\n";
   for (std::size_t rank = 0; rank < report.stages.size(); ++rank) {
     StageReport::Stage const& stage = report.stages[rank];
     auto const longest = std::max_element(stage.waited_seconds.begin(), stage.waited_seconds.end());
     std::string waits = "nobody";
     if (longest != stage.waited_seconds.end() && *longest > 0)
       waits = fmt::format("{}, {:.2f} ms", longest - stage.waited_seconds.begin(), *longest * 1e3);
-    out += fmt::format("  {:>4} {:>10.2f} {:>10.1f} {:>12.1f} {:>14}   {}\n", rank, stage.busy_seconds * 1e3, stage.bubble * 100,
-                       stage.simulated_bubble * 100, stage.stashes, waits);
+    out += fmt::format("  {:>4} {:>10.2f} {:>10.1f} {:>12.1f} {:>14} {:>18}   {}\n", rank, stage.busy_seconds * 1e3, stage.bubble * 100,
+                       stage.simulated_bubble * 100, stage.stashes,
+                       fmt::format("{:.3f} ({:.3f})", double(stage.sent_bytes) * 1e-6, double(stage.formula_bytes) * 1e-6), waits);
   }
   return out;
 }
 
-StageReport report_stages(Rig& rig, ActionTimes& times, ActionTimes const& calibration, AlphaBeta const& link, std::int64_t batches) {
+Costs measured_costs(Rig& rig, ActionTimes const& times, AlphaBeta const& link) {
+  HostExchange exchange(rig.mesh().over(axes(Axis::pipeline)));
+  std::size_t const blocks = rig.job().model->blocks.size();
+  Costs costs;
+  costs.action = [blocks, of_lane = exchange.gather(times.table())](Action const& action, int lane) {
+    if (!computes(action.what)) return 0.0;
+    return of_lane[std::size_t(lane)][std::size_t(action.what) * (blocks + 1) + std::size_t(action.chunk.v + 1)];
+  };
+  costs.transfer = [link, &job = rig.job()](Posting const& posting, Schedule const&) {
+    if (posting.transfer == Transfer::collective) return link.alpha_seconds;
+    return link.message_seconds(boundary_bytes(job, posting.edge));
+  };
+  return costs;
+}
+
+StageReport report_stages(Rig& rig, ActionTimes& times, Costs const& costs, std::int64_t sent_bytes, std::int64_t batches) {
   Job const& job = rig.job();
   Communicator& stages = rig.mesh().over(axes(Axis::pipeline));
   HostExchange exchange(stages);
@@ -126,21 +142,10 @@ StageReport report_stages(Rig& rig, ActionTimes& times, ActionTimes const& calib
   StageReport out;
   out.step_seconds = exchange.max(seconds_between(begin, now_ns())) / double(batches);
 
-  std::size_t const blocks = job.model->blocks.size();
-  auto const costs_of_lane = exchange.gather(calibration.table());
-  Costs costs;
-  costs.action = [&](Action const& action, int lane) {
-    if (!computes(action.what)) return 0.0;
-    return costs_of_lane[std::size_t(lane)][std::size_t(action.what) * (blocks + 1) + std::size_t(action.chunk.v + 1)];
-  };
-  costs.transfer = [&](Posting const& posting, Schedule const&) {
-    if (posting.transfer == Transfer::collective) return link.alpha_seconds;
-    return link.message_seconds(boundary_bytes(job, posting.edge));
-  };
   Replay const simulated = replay(job, costs);
   out.simulated_step_seconds = simulated.seconds;
 
-  std::vector<double> mine{times.busy_seconds() / double(batches), double(rig.program().peak_stashes())};
+  std::vector<double> mine{times.busy_seconds() / double(batches), double(rig.program().peak_stashes()), double(sent_bytes)};
   for (double s : times.waited_seconds()) mine.push_back(s / double(batches));
   auto const all = exchange.gather(mine);
   for (std::size_t lane = 0; lane < all.size(); ++lane) {
@@ -149,7 +154,9 @@ StageReport report_stages(Rig& rig, ActionTimes& times, ActionTimes const& calib
     stage.stashes = int(all[lane][1]);
     stage.bubble = std::max(0.0, 1 - stage.busy_seconds / out.step_seconds);
     if (simulated.seconds > 0) stage.simulated_bubble = 1 - simulated.busy[lane] / simulated.seconds;
-    stage.waited_seconds.assign(all[lane].begin() + 2, all[lane].end());
+    stage.sent_bytes = std::int64_t(all[lane][2]);
+    stage.formula_bytes = sent_by_formula(job, int(lane)).bytes;
+    stage.waited_seconds.assign(all[lane].begin() + 3, all[lane].end());
     out.stages.push_back(std::move(stage));
   }
   return out;

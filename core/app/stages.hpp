@@ -49,6 +49,8 @@ struct StageReport {
     double bubble = 0, simulated_bubble = 0;  // share of the step in which the rank doesn't compute
     std::vector<double> waited_seconds;       // by lane
     int stashes = 0;                          // kept at once: (block, micro-batch) pairs
+    std::int64_t sent_bytes = 0;              // over its boundaries, by the dry run
+    std::int64_t formula_bytes = 0;
   };
   std::vector<Stage> stages;  // by rank
 };
@@ -56,10 +58,14 @@ struct StageReport {
 /// Times messages as large as the pipeline's between this rank and its neighbours. Collective over the pipeline.
 AlphaBeta probe_link(Rig& rig);
 
-/// Advances `batches` global batches with `times` recording, and replays the schedule with `calibration`, recorded before. Collective.
-StageReport report_stages(Rig& rig, ActionTimes& times, ActionTimes const& calibration, AlphaBeta const& link, std::int64_t batches);
+/// What actions took on every lane, and what `link` says of messages; refers to the rig's job. Collective.
+Costs measured_costs(Rig& rig, ActionTimes const& times, AlphaBeta const& link);
 
-/// A row a rank: busy, bubble measured and simulated, what is kept at once, for whom it waits.
+/// Advances `batches` global batches with `times` recording, and replays the schedule with `costs`, measured before. Collective.
+/// @param sent_bytes over this rank's boundaries per global batch, counted by its dry run
+StageReport report_stages(Rig& rig, ActionTimes& times, Costs const& costs, std::int64_t sent_bytes, std::int64_t batches);
+
+/// A row a rank: busy, bubble measured and simulated, what is kept at once, what is sent, for whom it waits.
 std::string stage_table(StageReport const& report, std::optional<double> formula);
 
 }  // namespace shardmark

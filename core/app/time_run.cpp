@@ -4,8 +4,10 @@
 
 #include "app/bench.hpp"
 #include "app/hooks.hpp"
+#include "app/pictures.hpp"
 #include "app/stages.hpp"
 #include "app/traced.hpp"
+#include "record/files.hpp"
 
 namespace shardmark {
 namespace {
@@ -41,6 +43,13 @@ class Between final : public BetweenUpdates {
   std::int64_t before_, warmup_;
   Progress progress_;
 };
+
+void write_pictures(Options const& options, Job const& job, TracedUpdates const& seen, std::optional<Costs> const& costs) {
+  if (!options.trace.empty()) write_trace(options.trace, seen.by_rank);
+  if (options.svg.empty()) return;
+  std::string const title = options.program + (costs ? ", planned with the warm-up's costs, and measured" : ", measured");
+  record::replace_file(options.svg, measured_picture(job, seen.by_rank, costs, traced_updates, title));
+}
 
 /// Every held-out sample once over all ranks.
 Evaluated evaluate(Rig& rig, RankContext const& context, HostExchange& exchange) {
@@ -120,11 +129,17 @@ BenchRun time_run(RankContext const& context, std::shared_ptr<Dataset const> con
   out.peak_mine = rig.ledger().peak_total();
   for (std::size_t b = 0; b < books; ++b) out.peak_by_book[b] = rig.ledger().peak(Book(b));
   out.replicas_equal = replicas_equal(rig);
-  if (!out.measured.stopped) out.phases = trace_updates(rig, trace, context.world, options.trace);
-  if (!out.measured.stopped && out.job.mesh.pipeline > 1 && out.launch.warmup > 0)
-    out.stages = report_stages(rig, traced, warm, out.probe.message, stage_batches);
-  rig.program().drain();
+  // Before the traced steps, which train on: how many there are depends on the strategy.
   if (options.evaluate) out.evaluated = evaluate(rig, context, exchange);
+  if (!out.measured.stopped) {
+    Gather const gather = options.trace.empty() && options.svg.empty() ? Gather::no : Gather::yes;
+    TracedUpdates const updates_seen = trace_updates(rig, trace, context.world, gather);
+    out.phases = updates_seen.phases;
+    std::optional<Costs> costs;
+    if (out.job.mesh.pipeline > 1 && out.launch.warmup > 0) costs = measured_costs(rig, warm, out.probe.message);
+    if (costs) out.stages = report_stages(rig, traced, *costs, out.plan.message_bytes, stage_batches);
+    if (context.prints()) write_pictures(options, rig.job(), updates_seen, costs);
+  }
   return out;
 }
 

@@ -11,7 +11,6 @@
 namespace shardmark {
 namespace {
 
-constexpr int traced_updates = 3;
 constexpr std::size_t fields = 6;  // of a span, as numbers
 
 /// The action that a span's name, a literal of name(Do), stands for.
@@ -41,6 +40,8 @@ std::vector<TraceSpan> as_spans(std::vector<double> const& numbers, std::size_t 
   return out;
 }
 
+}  // namespace
+
 void write_trace(std::string const& file, std::vector<std::vector<TraceSpan>> const& spans) {
   std::vector<RankTrace> ranks;
   std::string const host = read_host_info().hostname;
@@ -51,9 +52,7 @@ void write_trace(std::string const& file, std::vector<std::vector<TraceSpan>> co
   if (!out) fmt::print(stderr, "shardmark: the trace could not be written to {}; the measurements go on without it\n", file);
 }
 
-}  // namespace
-
-record::PhasesSeconds trace_updates(Rig& rig, TraceHook& hook, Communicator& world, std::string const& file) {
+TracedUpdates trace_updates(Rig& rig, TraceHook& hook, Communicator& world, Gather gather) {
   HostExchange exchange(world, std::size_t(1) << 26);
   exchange.sync();
   std::int64_t const origin = now_ns();
@@ -66,24 +65,23 @@ record::PhasesSeconds trace_updates(Rig& rig, TraceHook& hook, Communicator& wor
   auto const spans = hook.trace().spans();
   auto const seconds = phase_seconds(spans);
   auto const of = [&](TracePhase phase) { return exchange.max(seconds[std::size_t(phase)] / traced_updates); };
-  record::PhasesSeconds out;
+  TracedUpdates traced;
+  record::PhasesSeconds& out = traced.phases;
   out.data = exchange.max((rig.data_blocked_seconds() - blocked) / traced_updates);
   out.forward = of(TracePhase::forward) - out.data;
   out.backward = of(TracePhase::backward);
   out.comm_exposed = of(TracePhase::communication);
   out.optimizer = of(TracePhase::optimizer);
   out.other = std::max(0.0, exchange.max(total) - out.data - out.forward - out.backward - out.comm_exposed - out.optimizer);
-  if (!file.empty()) {
+  if (gather == Gather::yes) {
     std::size_t const most = std::size_t(exchange.max(double(spans.size())));
     std::vector<double> mine = as_numbers(spans, origin);
     mine.resize(most * fields);
     auto const counts = exchange.gather({double(spans.size())});
     auto const all = exchange.gather(mine);
-    std::vector<std::vector<TraceSpan>> by_rank;
-    for (std::size_t r = 0; r < all.size(); ++r) by_rank.push_back(as_spans(all[r], std::size_t(counts[r][0])));
-    if (world.rank() == 0) write_trace(file, by_rank);
+    for (std::size_t r = 0; r < all.size(); ++r) traced.by_rank.push_back(as_spans(all[r], std::size_t(counts[r][0])));
   }
-  return out;
+  return traced;
 }
 
 }  // namespace shardmark

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "app/bench.hpp"
+#include "app/coarse_schedule.hpp"
 #include "app/describe.hpp"
 #include "app/hooks.hpp"
 #include "base/build_info.hpp"
@@ -94,8 +95,8 @@ std::string reference_name(std::string_view backend) { return fmt::format("seria
 
 /// The reduced twin as it will be timed (bounded); deterministic besides, for the bitwise checks.
 Verification prove_reduced(RankContext const& context, record::ReducedTwin& out) {
-  Schedule const timed = context.strategy.plan(context.options, context.world.size());
-  Options small = reduced_twin(context.options, int(timed.lane_of_chunk.size()));
+  int const chunks = int(coarse_schedule(context.strategy, context.options, context.world.size()).lane_of_chunk.size());
+  Options small = reduced_twin(context.options, chunks);
   int const replicas = context.strategy.mesh(small, context.world.size()).data;
   auto const data = build_dataset(small, replicas, JobPurpose::proof);
   Verification result = verify(request_for(context, small, data), context.world);

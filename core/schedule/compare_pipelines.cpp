@@ -59,18 +59,19 @@ std::vector<PipelineRow> compare_pipelines(PipelineShape shape, StageSeconds sec
   return rows;
 }
 
-std::string to_table(std::vector<PipelineRow> const& rows) {
+std::string to_table(std::vector<PipelineRow> const& rows, double message_bytes) {
   std::string text, refusals;
   auto const out = std::back_inserter(text);
-  fmt::format_to(out, "{:<20}{:>7}{:>12}{:>9}{:>10}{:>8}{:>10}{:>11}{:>10}\n", "pipeline", "chunks", "window", "bubble", "formula", "live",
-                 "versions", "staleness", "messages");
+  fmt::format_to(out, "{:<19}{:>7}{:>11}{:>9}{:>10}{:>7}{:>9}{:>10}{:>9}{:>9}\n", "pipeline", "chunks", "window", "bubble", "formula",
+                 "live", "versions", "staleness", "messages", "MB");
   for (PipelineRow const& row : rows) {
     if (!row.refusal.empty()) {
       refusals += fmt::format("{}\n", row.refusal);
       continue;
     }
-    fmt::format_to(out, "{:<20}{:>7}{:>12.4g}{:>8.1f}%{:>10}{:>8.3g}{:>10}{:>11}{:>10}\n", name(row.kind), row.chunks_per_stage, row.window,
-                   row.bubble * 100, row.closed_form ? "the same" : "none", row.live, row.versions, row.staleness, row.messages);
+    fmt::format_to(out, "{:<19}{:>7}{:>11.4g}{:>8.1f}%{:>10}{:>7.3g}{:>9}{:>10}{:>9}{:>9.4g}\n", name(row.kind), row.chunks_per_stage,
+                   row.window, row.bubble * 100, row.closed_form ? "the same" : "none", row.live, row.versions, row.staleness, row.messages,
+                   row.messages * message_bytes * 1e-6);
   }
   return text + refusals;
 }

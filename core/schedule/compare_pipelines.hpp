@@ -25,7 +25,7 @@ struct PipelineRow {
 /// also of asynchronous pipelines. Simulated with messages that take no time.
 std::vector<PipelineRow> compare_pipelines(PipelineShape shape, StageSeconds seconds);
 
-/// At most 100 columns wide, refusals below.
-std::string to_table(std::vector<PipelineRow> const& rows);
+/// At most 100 columns wide, refusals below. `message_bytes`: of one of its messages, all alike.
+std::string to_table(std::vector<PipelineRow> const& rows, double message_bytes);
 
 }  // namespace shardmark

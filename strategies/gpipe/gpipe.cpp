@@ -16,7 +16,9 @@ constexpr int micros_of_the_paper = 4;
 class Gpipe final : public Strategy {
  public:
   std::string name() const override { return "gpipe"; }
-  std::vector<std::string> offers() const override { return {"balance", "split-points", "recompute", "backward-order"}; }
+  std::vector<std::string> offers() const override {
+    return {"balance", "split-points", "recompute", "schedule", "compare", "svg", "backward-order"};
+  }
   int usual_micros() const override { return micros_of_the_paper; }
   std::string usual_recompute() const override { return "all"; }  // as in the paper
 

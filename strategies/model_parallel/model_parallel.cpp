@@ -13,7 +13,7 @@ namespace {
 class ModelParallel final : public Strategy {
  public:
   std::string name() const override { return "model_parallel"; }
-  std::vector<std::string> offers() const override { return {"balance", "split-points", "recompute"}; }
+  std::vector<std::string> offers() const override { return {"balance", "split-points", "recompute", "schedule", "compare", "svg"}; }
 
   std::optional<Refusal> refuse(Options const&, int) const override { return {}; }
 

@@ -50,7 +50,7 @@ class Pipedream final : public Strategy {
  public:
   std::string name() const override { return "pipedream"; }
   std::vector<std::string> offers() const override {
-    return {"mode", "virtual-stages", "split-backward", "balance", "split-points", "recompute"};
+    return {"mode", "virtual-stages", "split-backward", "balance", "split-points", "recompute", "schedule", "compare", "svg"};
   }
   int usual_micros() const override { return usual_micro_batches; }
 

@@ -34,3 +34,11 @@ says() { # PATTERN: one message of ours, and it says this
 has_state() { # RUN-FOLDER STATE
   grep -q "\"state\": \"$2\"" "$1/record.json" || failed "the record's state isn't $2: $(grep '"state"' "$1/record.json")"
 }
+
+refused() { # PATTERN COMMAND...: before any work; nothing is left behind
+  local expected=$1
+  shift
+  ends_with 2 "$@"
+  says "$expected"
+  [[ ! -e runs ]] || failed "a run folder was left: $*"
+}

@@ -3,15 +3,6 @@
 # shellcheck source-path=SCRIPTDIR source=common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-refused() { # PATTERN COMMAND...
-  local expected=$1
-  shift
-  # shellcheck disable=SC2086
-  ends_with 2 "$@"
-  says "$expected"
-  [[ ! -e runs ]] || failed "a run folder was left: $*"
-}
-
 printf '{"layers": 2' >torn.json
 printf '{"layers": "2"}' >text.json
 printf '{"layer": 2}' >unknown.json

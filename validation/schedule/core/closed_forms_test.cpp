@@ -218,10 +218,10 @@ TEST(ComparePipelines, SaysWhatIsRefusedAndWhereThereIsNoFormula) {
   EXPECT_THAT(row_of(rows, Pipeline::two_buffers).refusal, testing::HasSubstr("at least 4"));
   EXPECT_FALSE(row_of(rows, Pipeline::zb_h1).closed_form);
   EXPECT_TRUE(row_of(rows, Pipeline::gpipe).closed_form);
-  std::string const table = to_table(rows);
+  std::string const table = to_table(rows, 2e6);
   EXPECT_THAT(table, testing::HasSubstr("2bw with 3 micro-batches for 4 stages"));
   EXPECT_THAT(table,
-              testing::HasSubstr("gpipe                     1          18    50.0%  the same       3         1          0        18\n"));
+              testing::HasSubstr("gpipe                    1         18    50.0%  the same      3        1         0       18       36\n"));
   for (std::size_t at = 0; at < table.find("2bw with");) {
     std::size_t const end = table.find('\n', at);
     EXPECT_LE(end - at, 100u);
