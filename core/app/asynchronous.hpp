@@ -13,11 +13,12 @@ class StopVote {
  public:
   StopVote(Program& program, HostExchange& exchange)
       : program_(program), exchange_(exchange), flag_(exchange.arena().make(DType::f64, {1}, Book::workspace, exchange.stream())) {}
-  ~StopVote() { result(); }
   StopVote(StopVote const&) = delete;
 
   /// Collective; after every step.
   bool stop();
+  /// Ends what the last stop() began. A run that fails leaves it out: its peers are gone.
+  void close() { result(); }
 
  private:
   bool result();

@@ -12,6 +12,7 @@
 
 #include "app/trace_spans.hpp"
 #include "comm/fabric.hpp"
+#include "verify/capture.hpp"
 
 namespace shardmark {
 namespace {
@@ -74,16 +75,25 @@ void stop_this_rank() {
 
 }  // namespace
 
+/// The one that was named, or this rank's first.
 ParamId InjectHook::target(Program& program) const {
-  auto const& params = program.parts().model.spec.params;
-  auto const at = std::find_if(params.begin(), params.end(), [&](ParamSpec const& p) { return p.name == fault_.tensor; });
-  return ParamId{fault_.tensor.empty() ? 0 : std::int32_t(at - params.begin())};
+  ModelSpec const& spec = program.parts().model.spec;
+  if (fault_.tensor.empty()) return spec[program.store().held().front()].params.front();
+  auto const at = std::find_if(spec.params.begin(), spec.params.end(), [&](ParamSpec const& p) { return p.name == fault_.tensor; });
+  return ParamId{std::int32_t(at - spec.params.begin())};
+}
+
+/// Of a tied weight the lowest slot that this rank holds.
+Segment InjectHook::segment(Program& program, ParamId param) const {
+  UnitId const unit = program.parts().model.spec[param].unit;
+  int slot = program.parts().model.spec[unit].slots;
+  for (Segment s : program.store().gradients().order())
+    if (s.unit == unit) slot = std::min(slot, s.slot);
+  return {unit, slot};
 }
 
 View InjectHook::gradient(Program& program, ParamId param) const {
-  ParamSpec const& spec = program.parts().model.spec[param];
-  View const total = program.store().gradients().total({spec.unit, 0});
-  return slice(total, 0, spec.offset, spec.offset + spec.elements());
+  return part_of(program.store().gradients().total(segment(program, param)), program.parts().model.spec[param]);
 }
 
 void InjectHook::before(Program& program, Action const& action, std::int64_t window) {
@@ -114,8 +124,7 @@ void InjectHook::before(Program& program, Action const& action, std::int64_t win
 
 void InjectHook::after(Program& program, Action const& action, std::int64_t window) {
   if (!due(window) || action.what != Do::fold) return;
-  UnitId const unit = program.parts().model.spec[target(program)].unit;
-  if (program.store().gradients().complete({unit, 0})) spoil_gradient(program);
+  if (program.store().gradients().complete(segment(program, target(program)))) spoil_gradient(program);
 }
 
 namespace {
@@ -148,7 +157,24 @@ void InjectHook::spoil_gradient(Program& program) {
   }
 }
 
-void require_possible(Fault const& fault, ModelSpec const& spec, int ranks, std::int64_t updates) {
+namespace {
+
+bool holds(Job const& job, int rank, std::string const& tensor) {
+  int const lane = rank / (job.mesh.data * job.mesh.tensor);
+  for (std::size_t b = 0; b < job.model->blocks.size(); ++b) {
+    if (job.schedule.lane_of_chunk[b] != lane) continue;
+    for (UnitId unit : job.model->blocks[b].reads)
+      for (ParamId param : job.model->spec[unit].params)
+        if (job.model->spec[param].name == tensor) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void require_possible(Fault const& fault, Job const& job, std::int64_t updates) {
+  ModelSpec const& spec = job.model->spec;
+  int const ranks = job.mesh.ranks();
   require_input(fault.rank >= 0 && fault.rank < ranks,
                 {fmt::format("--inject names rank {} of {} ranks", fault.rank, ranks), "", "ranks count from 0"});
   require_input(fault.step <= updates,
@@ -157,6 +183,9 @@ void require_possible(Fault const& fault, ModelSpec const& spec, int ranks, std:
                      std::any_of(spec.params.begin(), spec.params.end(), [&](ParamSpec const& p) { return p.name == fault.tensor; });
   require_input(known, {fmt::format("--inject names {}, which this model doesn't have", fault.tensor), "",
                         fmt::format("parameters are named like {}", spec.params.front().name)});
+  require_input(
+      fault.tensor.empty() || holds(job, fault.rank, fault.tensor),
+      {fmt::format("--inject names {} on rank {}", fault.tensor, fault.rank), "another stage has it", "name a rank of that stage"});
 }
 
 }  // namespace shardmark

@@ -7,6 +7,7 @@
 
 #include "app/options.hpp"
 #include "metrics/trace.hpp"
+#include "run/job.hpp"
 #include "run/program.hpp"
 #include "run/watchdog.hpp"
 
@@ -47,6 +48,7 @@ class InjectHook final : public Hook {
  private:
   bool due(std::int64_t window) const { return here_ && !done_ && window + 1 == fault_.step; }
   ParamId target(Program& program) const;
+  Segment segment(Program& program, ParamId param) const;
   View gradient(Program& program, ParamId param) const;
   void spoil_gradient(Program& program);
 
@@ -56,7 +58,8 @@ class InjectHook final : public Hook {
   bool keeping_ = false;
 };
 
-/// @throws BadRequest when the fault names a parameter that the model lacks, or a rank or update that the run doesn't have.
-void require_possible(Fault const& fault, ModelSpec const& spec, int ranks, std::int64_t updates);
+/// @throws BadRequest when the fault names a parameter that the model or the rank's stage lacks, or a rank or update that the run doesn't
+/// have.
+void require_possible(Fault const& fault, Job const& job, std::int64_t updates);
 
 }  // namespace shardmark

@@ -66,7 +66,7 @@ void refuse_early(Options const& options, Strategy const& strategy) {
   require_fit(options, replicas);
   Job const job =
       build_job(options, strategy, ranks, options.dtype, JobPurpose::training, build_dataset(options, replicas, JobPurpose::training));
-  if (options.inject) require_possible(*options.inject, job.model->spec, ranks, options.warmup + options.steps);
+  if (options.inject) require_possible(*options.inject, job, options.warmup + options.steps);
   require_checkpoints(options, job);
   if (options.evaluate) build_held_out(options);
   if (!options.dry_run) require_memory(job, ranks_here(ranks, options));

@@ -122,6 +122,7 @@ Measurement measure(Rig& rig, Communicator& world, std::int64_t warmup, std::int
     proceed = paused.look(between, warmup + s + 1);
   }
   program.drain();
+  vote.close();
   double const loop = seconds_between(begin, now_ns()) - paused.seconds;
   AllocationCounts const made = allocations() - counts - paused.made;
   pss.look();

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/mutant.hpp"
+#include "run/pipeline_mutant.hpp"
 
 namespace shardmark {
 namespace {
@@ -67,6 +68,11 @@ int updates_under_way(Lane const& lane, int micros_per_update) {
   return most;
 }
 
+/// Versions behind the latest that the store keeps for forwards to come.
+int retained_versions(Lane const& lane, Schedule const& schedule) {
+  return forward_lag(lane) + (pipeline_mutant(schedule, "one_version_too_many") ? 1 : 0);
+}
+
 /// Micro-batches that a section forwards on each of its blocks.
 std::int64_t forwards(std::vector<Action> const& section) {
   std::int32_t last = -1;
@@ -110,8 +116,9 @@ Program::Program(ProgramParts parts)
       store_((parts_.arena.watch(*compute_), parts_.arena.watch(*data_), parts_.model.spec),
              units_of(parts_.model, blocks_of(parts_.schedule, parts_.lane)),
              gradient_order(parts_, blocks_of(parts_.schedule, parts_.lane)), parts_.schedule.sum, parts_.schedule.leaves,
-             StoreConfig{.compute = parts_.model.dtype, .states = parts_.optimizer.states(), .retained = forward_lag(lane_)}, parts_.arena,
-             parts_.ops, *compute_),
+             StoreConfig{
+                 .compute = parts_.model.dtype, .states = parts_.optimizer.states(), .retained = retained_versions(lane_, parts_.schedule)},
+             parts_.arena, parts_.ops, *compute_),
       blocks_(blocks_of(parts_.schedule, parts_.lane)),
       kept_(kept_by(lane_, parts_.schedule)),
       pieces_(make_pieces(parts_)),
@@ -185,9 +192,15 @@ void Program::run(Section section, std::int64_t repetition) {
     action.version.v += std::int32_t(version_base_);
     // The decision closes the window; the updates behind it still belong to it.
     std::int64_t const window = action.what == Do::update ? window_ - 1 : window_;
-    for (Hook* hook : parts_.hooks) hook->before(*this, action, window);
-    act(action, repetition);
-    for (Hook* hook : parts_.hooks) hook->after(*this, action, window);
+    try {
+      for (Hook* hook : parts_.hooks) hook->before(*this, action, window);
+      act(action, repetition);
+      for (Hook* hook : parts_.hooks) hook->after(*this, action, window);
+    } catch (std::exception const& error) {
+      // Before requests are given up, of which the others would hear first.
+      parts_.mesh.world().abort(error.what());
+      throw;
+    }
     compute_->tick();
   }
 }
@@ -261,6 +274,10 @@ double Program::loss_scale(HostBatch const& host) const {
   if (mutant("local_denominator") && replicas > 1) return host.counted > 0 ? 1 / double(host.counted) : 0;
   if (mutant("divide_twice") && replicas > 1) return 1 / double(host.window_counted) / replicas;
   if (mutant("sum_for_mean") && replicas > 1) return replicas / double(host.window_counted);
+  if (pipeline_mutant(parts_.schedule, "unnormalised_loss") || pipeline_mutant(parts_.schedule, "rescale_at_every_pass")) return 1;
+  if (pipeline_mutant(parts_.schedule, "denominator_of_the_micro_batch")) return 1 / double(std::max<std::int64_t>(1, host.counted));
+  if (pipeline_mutant(parts_.schedule, "denominator_of_the_window_before") && loaded_ >= parts_.schedule.micros_per_update())
+    return 1 / double(window_counted_[std::size_t(loaded_ / parts_.schedule.micros_per_update() - 1) % window_counted_.size()]);
   return 1 / double(host.window_counted);
 }
 

@@ -130,12 +130,16 @@ class Program {
   void finish_backward(Action const& action, Wanted wanted, Tensor dy);
   void broadcast_buffers();
   Running running(MicroId micro, Pass pass) const;
+  Version backward_version(Action const& action) const;
   void fold(Action const& action);
+  void spoil_leaf(Segment segment, MicroId micro);
+  void rescale(Segment segment);
   void post(Token token, std::int64_t repetition);
   void wait(Token token);
   Request post_collective(Posting const& posting);
   Request post_tied(Posting const& posting);
   Request post_messages(std::span<Posting const> group, std::int64_t repetition);
+  void reverse_sends(MicroId micro);
   void tie(UnitId unit);
   void decide();
   void update(UnitId unit, Version to);
@@ -146,7 +150,7 @@ class Program {
   Context context(MicroBatch const& batch, Version version, Pass pass);
   Block const& block(ChunkId id) const { return parts_.model.blocks[std::size_t(id.v)]; }
   /// Messages of one direction and boundary keep their order; boundaries and directions are told apart by channel.
-  static int channel_of(Posting const& posting);
+  int channel_of(Posting const& posting) const;
   Tensor boundary_tensor(ChunkId edge, std::int64_t rows);
   void cross(Direction direction, ChunkId edge, Tensor const& tensor);
   void reduce_tally();

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/mutant.hpp"
+#include "run/pipeline_mutant.hpp"
 #include "run/program.hpp"
 
 namespace shardmark {
@@ -56,6 +57,12 @@ void Program::recompute(Action const& action) {
   if (mine && kept(next, action.micro) == Kept::nothing) boundaries_.put(next, action.micro, AtEdge::kept_input, std::move(y));
 }
 
+/// That of the forward, by the schedule.
+Version Program::backward_version(Action const& action) const {
+  if (pipeline_mutant(parts_.schedule, "latest_weights_in_backward")) return store_.latest(block(action.chunk).reads.front());
+  return action.version;
+}
+
 void Program::backward(Action const& action, Wanted wanted) {
   Block const& b = block(action.chunk);
   if (wants_weight(wanted))
@@ -65,7 +72,7 @@ void Program::backward(Action const& action, Wanted wanted) {
   if (wants_input(wanted) && !last) dy = boundaries_.take(ChunkId{action.chunk.v + 1}, action.micro, AtEdge::gradient);
   Stash& stash = stashes_.at(action.chunk, action.micro);
   if (b.merged == nullptr) return finish_backward(action, wanted, std::move(dy));
-  Context c = context(micro(action.micro).batch, action.version, Pass::train);
+  Context c = context(micro(action.micro).batch, backward_version(action), Pass::train);
   halfway_.push_back({action, b.merged->backward(std::move(dy), c, stash, wanted)});
   if (int(halfway_.size()) < parts_.abreast) return;
   for (Halfway& h : halfway_) {
@@ -80,7 +87,7 @@ void Program::backward(Action const& action, Wanted wanted) {
 void Program::finish_backward(Action const& action, Wanted wanted, Tensor dy) {
   Block const& b = block(action.chunk);
   Stash& stash = stashes_.at(action.chunk, action.micro);
-  Context c = context(micro(action.micro).batch, action.version, Pass::train);
+  Context c = context(micro(action.micro).batch, backward_version(action), Pass::train);
   Tensor dx = b.body->backward(std::move(dy), c, stash, wanted);
   if (wants_input(wanted) && action.chunk.v > 0) {
     if (parts_.observer != nullptr) parts_.observer->see(action.micro, b.name, "input gradient", dx.view);
@@ -94,7 +101,32 @@ void Program::finish_backward(Action const& action, Wanted wanted, Tensor dy) {
 
 void Program::fold(Action const& action) {
   int const leaf = leaf_of(action.micro);
-  for (Segment s : block(action.chunk).produces) store_.gradients().fold(s, leaf, *compute_);
+  for (Segment s : block(action.chunk).produces) {
+    if (mutants_built) spoil_leaf(s, action.micro);
+    store_.gradients().fold(s, leaf, *compute_);
+    if (mutants_built) rescale(s);
+  }
+}
+
+/// Faults: a micro-batch left out of the sum, or in it twice.
+void Program::spoil_leaf(Segment segment, MicroId micro) {
+  if (leaf_of(micro) != 1) return;
+  View const leaf = store_.gradients().leaf(segment);
+  if (pipeline_mutant(parts_.schedule, "drop_micro_batch")) parts_.ops.run(*compute_, Fill{leaf, 0});
+  std::array<View, 2> const twice{leaf, leaf};
+  if (pipeline_mutant(parts_.schedule, "backward_twice")) parts_.ops.run(*compute_, SumTree{twice, leaf});
+}
+
+/// Fault: what has been summed so far is halved at every pass (case 12).
+void Program::rescale(Segment segment) {
+  if (!pipeline_mutant(parts_.schedule, "rescale_at_every_pass") || parts_.values == Values::none) return;
+  compute_->synchronize();
+  View const total = store_.gradients().total(segment);
+  for (std::int64_t i = 0; i < total.elements(); ++i)
+    if (total.dtype == DType::f64)
+      total.as<double>()[i] /= 2;
+    else
+      total.as<float>()[i] /= 2;
 }
 
 void Program::finish_block(MicroId id) {

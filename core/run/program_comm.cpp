@@ -1,13 +1,31 @@
 // Postings: messages between lanes, reductions over replicas, exchanges between the holders of a tied weight.
 
 #include <chrono>
+#include <iterator>
 
 #include "base/mutant.hpp"
+#include "run/pipeline_mutant.hpp"
 #include "run/program.hpp"
 
 namespace shardmark {
 
-int Program::channel_of(Posting const& posting) { return posting.edge.v * 2 + (posting.gradient ? 1 : 0); }
+namespace {
+
+/// Fault "reversed_sends": the activation of a window's first micro-batch waits here for that of the second, and goes out behind it.
+std::vector<Message>& held_back() {
+  thread_local std::vector<Message> held;
+  return held;
+}
+
+}  // namespace
+
+int Program::channel_of(Posting const& posting) const {
+  int const channel = posting.edge.v * 2 + (posting.gradient ? 1 : 0);
+  if (posting.transfer != Transfer::send) return channel;
+  if (pipeline_mutant(parts_.schedule, "tags_of_activation_and_gradient_swapped")) return channel ^ 1;
+  if (pipeline_mutant(parts_.schedule, "tags_of_boundaries_swapped")) return channel ^ 4;
+  return channel;
+}
 
 void Program::post(Token token, std::int64_t repetition) {
   auto const group = postings_of(lane_, token);
@@ -33,10 +51,25 @@ Request Program::post_messages(std::span<Posting const> group, std::int64_t repe
     Tensor data = send ? boundaries_.take(p.edge, id, what) : boundary_tensor(p.edge, micro(id).batch.rows);
     if (!send) boundaries_.put(p.edge, id, what, data);
     messages_.push_back({send ? Direction::send : Direction::receive, p.peer, channel_of(p), std::move(data)});
+    if (mutants_built && send && !p.gradient) reverse_sends(id);
   }
   Request request = parts_.mesh.over(axes(Axis::pipeline)).post(*compute_, messages_);
+  if (pipeline_mutant(parts_.schedule, "send_buffer_reused"))
+    for (Message const& message : messages_)
+      if (message.direction == Direction::send) parts_.ops.run(*compute_, Fill{message.data.view, 0});
   messages_.clear();
   return request;
+}
+
+/// The last of messages_ is the activation of `micro`.
+void Program::reverse_sends(MicroId micro) {
+  if (!pipeline_mutant(parts_.schedule, "reversed_sends")) return;
+  auto const move_all = [](std::vector<Message>& from, std::vector<Message>& to) {
+    std::move(from.begin(), from.end(), std::back_inserter(to));
+    from.clear();
+  };
+  if (leaf_of(micro) == 0) move_all(messages_, held_back());
+  if (leaf_of(micro) == 1) move_all(held_back(), messages_);
 }
 
 Request Program::post_collective(Posting const& posting) {
@@ -61,6 +94,11 @@ Request Program::post_tied(Posting const& posting) {
   Tensor local = store_.gradients().range(mine, mine);
   local.view = slice(local.view, 0, 0, spec.elements);
   tied_.emplace_back(posting.unit, all);
+  if (pipeline_mutant(parts_.schedule, "tied_gradient_not_exchanged")) {
+    parts_.ops.run(*compute_, Fill{all.view, 0});
+    parts_.ops.run(*compute_, Copy{local.view, reshape(slice(all.view, 0, mine.slot, mine.slot + 1), {spec.elements})});
+    return {};
+  }
   return holders.post(*compute_, Exchange{.what = Collective::all_gather, .send = local, .recv = all, .purpose = "tied gradients"});
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/mutant.hpp"
+#include "run/pipeline_mutant.hpp"
 #include "run/program.hpp"
 
 namespace shardmark {
@@ -98,7 +99,7 @@ void Program::exchange_totals() {
         if (!owner) parts_.ops.run(*compute_, Fill{slice(norms_.view, 0, id.v, id.v + 1), 0});
       }
     sum(axes(Axis::pipeline), norms_);
-    sum(axes(Axis::pipeline), totals_);
+    if (!pipeline_mutant(parts_.schedule, "loss_stays_on_the_last_stage")) sum(axes(Axis::pipeline), totals_);
   }
   parts_.ops.run(*compute_, TreeTotal{norms_.view, norm_squared_.view});
   parts_.ops.run(*compute_, FlagNonFinite{norm_squared_.view, slice(totals_.view, 0, 3, 4)});

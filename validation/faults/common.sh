@@ -42,3 +42,25 @@ refused() { # PATTERN COMMAND...: before any work; nothing is left behind
   says "$expected"
   [[ ! -e runs ]] || failed "a run folder was left: $*"
 }
+
+wait_for() { # FILE
+  local tries
+  for ((tries = 0; tries < 200; ++tries)); do
+    [[ -e $1 ]] && return
+    sleep 0.05
+  done
+  failed "$1 never came"
+}
+
+stopped() { # SIGNAL CODE RUN-FOLDER COMMAND...
+  local signal=$1 expected=$2 run=$3 code=0
+  shift 3
+  "$@" --out "$run" >out 2>err &
+  local job=$!
+  wait_for "$run/record.json"
+  sleep 0.5
+  kill "-$signal" $job
+  wait $job || code=$?
+  [[ $code == "$expected" ]] || failed "exit code $code instead of $expected: $signal to $*"
+  has_state "$run" cancelled
+}

@@ -4,28 +4,6 @@
 # shellcheck source-path=SCRIPTDIR source=common.sh
 source "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
-wait_for() { # FILE
-  local tries
-  for ((tries = 0; tries < 200; ++tries)); do
-    [[ -e $1 ]] && return
-    sleep 0.05
-  done
-  failed "$1 never came"
-}
-
-stopped() { # SIGNAL CODE RUN-FOLDER COMMAND...
-  local signal=$1 expected=$2 run=$3 code=0
-  shift 3
-  "$@" --out "$run" >out 2>err &
-  local job=$!
-  wait_for "$run/record.json"
-  sleep 0.5
-  kill "-$signal" $job
-  wait $job || code=$?
-  [[ $code == "$expected" ]] || failed "exit code $code instead of $expected: $signal to $*"
-  has_state "$run" cancelled
-}
-
 # shellcheck disable=SC2206 # lists of words
 training=(bench --layers 2 --hidden 64 --heads 2 --seq 32 --steps 1000000 --warmup 0 --no-verify)
 for i in 1 2 3; do
