@@ -173,6 +173,8 @@ int run_mpi(Options const& options, Strategy const& strategy, int& argc, char**&
 }  // namespace
 
 int report_before_start(Error const& error) {
+  // Every rank comes here with the same error. The launcher ends all as soon as one has failed: rank 0 must have spoken by then.
+  if (launcher_rank() != 0) std::this_thread::sleep_for(others_first);
   if (launcher_rank() == 0) fmt::print(stderr, "shardmark: {}\n", error.what());
   return int(error.code());
 }
