@@ -144,6 +144,7 @@ class Request {
     refuse_both("batch", "batch-per-replica", "each says how many samples an update has");
     require_input(options_.save_every == 0 || !options_.save.empty(),
                   {"--save-every without --save", "there is no folder to save in", "add --save DIR"});
+    refuse_both("balance", "split-points", "each says which blocks a chunk has");
     refuse_both("microbatches", "accumulate", "they are one option with two names");
     require_input(options_.micros <= options_.batch,
                   {fmt::format("{} micro-batches of {} samples", options_.micros, options_.batch), "some would be empty on every rank",

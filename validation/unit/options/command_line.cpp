@@ -307,7 +307,7 @@ TEST(Refusals, OptionsOfLaterVersionsAreNamed) {
     EXPECT_THAT(refusal({"verify", option, "2"}), AllOf(StartsWith(option), HasSubstr("not in this version"))) << option;
 }
 
-Usage const pipeline{.program = "pipedream", .extra = {"mode", "balance", "recompute"}, .micros = 4};
+Usage const pipeline{.program = "pipedream", .extra = {"mode", "balance", "split-points", "recompute"}, .micros = 4};
 
 TEST(Pipelines, OfferOptionsOfTheirOwn) {
   Options const options = parse_line(pipeline, {"verify", "--mode", "2bw", "--balance", "2,1"}).options.value();
@@ -318,6 +318,8 @@ TEST(Pipelines, OfferOptionsOfTheirOwn) {
     EXPECT_THAT(refusal({"verify", option, "2"}), AllOf(StartsWith(option), HasSubstr("means nothing in ddp"))) << option;
   EXPECT_THROW(parse_line(pipeline, {"verify", "--virtual-stages", "2"}), BadRequest);
   EXPECT_THROW(parse_line(pipeline, {"verify", "--mode", "flash"}), BadRequest);
+  parse_line(pipeline, {"verify", "--split-points", "h.1"});
+  EXPECT_THROW(parse_line(pipeline, {"verify", "--balance", "1,2", "--split-points", "h.1"}), BadRequest);
 }
 
 TEST(Ranks, MoreMicroBatchesThanTheLargestReplicaHasAreRefused) {
