@@ -1,8 +1,8 @@
-"""Ours against PyTorch at the same work: pairs of runs, one after the other in random order, and the ratio within each pair.
+"""Ours against a peer at the same work: pairs of runs, one after the other in random order, and the ratio within each pair.
 
     python3 benchmarks/compare/compare.py --torch-python venv/bin/python [--modes single ddp] [--pairs 7] [--json FILE]
 
-A ratio above 1 means that PyTorch takes longer. See benchmarks/README.md. Exit codes as everywhere: 2 the request is wrong, 3 a run failed.
+The peer is PyTorch or another of our programs. A ratio above 1 means that the peer takes longer. See benchmarks/README.md. Exit codes as everywhere: 2 the request is wrong, 3 a run failed.
 """
 
 import argparse
@@ -25,30 +25,44 @@ SIZES = dict(layers=4, hidden=512, heads=8, seq=256, vocab=8192, batch=4)
 
 
 @dataclasses.dataclass(frozen=True)
-class Mode:
-    """One kind of work, on both sides. `batch_factor`: the batch grows with the ranks, so that each has --batch."""
-
+class Ours:
     program: str
+    options: tuple = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Torch:
+    mode: str  # of torch_peer.py
+
+
+@dataclasses.dataclass(frozen=True)
+class Mode:
+    """One kind of work, on both sides. The batch grows with the ranks, so that each has --batch."""
+
     ranks: int
-    torch_mode: str
+    ours: Ours
+    peer: Ours | Torch
     bf16: bool = False
-    options: tuple = ()  # of our program; PyTorch's side has the same by its mode
 
     @property
-    def batch_factor(self):
-        return self.ranks
+    def needs_torch(self):
+        return isinstance(self.peer, Torch)
 
 
+EIGHT = ("--microbatches", "8")
+ONE_FORWARD_ONE_BACKWARD = Ours("pipedream", EIGHT)
+ZERO_BUBBLE = Ours("pipedream", (*EIGHT, "--split-backward", "h1"))
 MODES = {
-    "single": Mode("serial", 1, "single"),
-    "single-bf16": Mode("serial", 1, "single", bf16=True),
-    "ddp": Mode("ddp", 2, "ddp"),
-    "ddp-bf16": Mode("ddp", 2, "ddp", bf16=True),
-    # Eight micro-batches; PyTorch's pipelines don't recompute.
-    "gpipe": Mode("gpipe", 2, "gpipe", options=("--microbatches", "8", "--recompute", "none")),
-    "1f1b": Mode("pipedream", 2, "1f1b", options=("--microbatches", "8")),
-    "interleaved": Mode("pipedream", 2, "interleaved", options=("--microbatches", "8", "--virtual-stages", "2")),
-    "zero-bubble": Mode("pipedream", 2, "zero-bubble", options=("--microbatches", "8", "--split-backward", "h1")),
+    "single": Mode(1, Ours("serial"), Torch("single")),
+    "single-bf16": Mode(1, Ours("serial"), Torch("single"), bf16=True),
+    "ddp": Mode(2, Ours("ddp"), Torch("ddp")),
+    "ddp-bf16": Mode(2, Ours("ddp"), Torch("ddp"), bf16=True),
+    # PyTorch's pipelines don't recompute.
+    "gpipe": Mode(2, Ours("gpipe", (*EIGHT, "--recompute", "none")), Torch("gpipe")),
+    "1f1b": Mode(2, ONE_FORWARD_ONE_BACKWARD, Torch("1f1b")),
+    "interleaved": Mode(2, Ours("pipedream", (*EIGHT, "--virtual-stages", "2")), Torch("interleaved")),
+    "zero-bubble": Mode(2, ZERO_BUBBLE, Torch("zero-bubble")),
+    "zero-bubble-1f1b": Mode(2, ZERO_BUBBLE, ONE_FORWARD_ONE_BACKWARD),
 }
 
 
@@ -75,7 +89,7 @@ def run(command, **options):
 
 def size_arguments(a, mode):
     sizes = {name: getattr(a, name) for name in SIZES}
-    sizes["batch"] *= mode.batch_factor
+    sizes["batch"] *= mode.ranks
     return [word for name, value in sizes.items() for word in (f"--{name}", str(value))] + [
         "--steps",
         str(a.steps),
@@ -88,12 +102,12 @@ def bind_to_one_core():
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
-def run_ours(a, mode):
-    """Median step and the record of one run."""
+def run_ours(a, mode, side):
+    """The record of one run."""
     with tempfile.TemporaryDirectory() as folder:
         record = pathlib.Path(folder, "record.json")
-        command = [str(pathlib.Path(a.bin, mode.program)), "bench", *size_arguments(a, mode), "--data", "synthetic", "--no-verify"]
-        command += mode.options
+        command = [str(pathlib.Path(a.bin, side.program)), "bench", *size_arguments(a, mode), "--data", "synthetic", "--no-verify"]
+        command += side.options
         command += ["--dtype", "bf16" if mode.bf16 else "fp32", "--json", str(record), "--out", str(pathlib.Path(folder, "run"))]
         if mode.ranks > 1:
             run(shlex.split(a.mpirun) + ["-n", str(mode.ranks)] + command)
@@ -102,34 +116,41 @@ def run_ours(a, mode):
         return json.loads(record.read_text())
 
 
-def run_torch(a, mode):
-    command = [a.torch_python, str(HERE / "torch_peer.py"), mode.torch_mode, *size_arguments(a, mode)]
+def run_torch(a, mode, side):
+    command = [a.torch_python, str(HERE / "torch_peer.py"), side.mode, *size_arguments(a, mode)]
     return json.loads(run(command + (["--bf16"] if mode.bf16 else [])).strip().splitlines()[-1])
+
+
+def run_side(a, mode, side):
+    """Median step of one run, and what else its side says of it."""
+    if isinstance(side, Torch):
+        return statistics.median(run_torch(a, mode, side)["step_seconds"]), {}
+    record = run_ours(a, mode, side)
+    return record["result"]["step_seconds"]["median"], record
 
 
 def measure_pair(a, mode, rng):
     """One pair, in random order."""
-    results = {}
-    sides = {"ours": run_ours, "torch": run_torch}
-    for side in rng.sample(list(sides), 2):
-        results[side] = sides[side](a, mode)
+    sides = {"ours": mode.ours, "peer": mode.peer}
+    results = {name: run_side(a, mode, sides[name]) for name in rng.sample(list(sides), 2)}
     return {
-        "ours_seconds": results["ours"]["result"]["step_seconds"]["median"],
-        "torch_seconds": statistics.median(results["torch"]["step_seconds"]),
+        "ours_seconds": results["ours"][0],
+        "peer_seconds": results["peer"][0],
         "order": list(results),
         "load": os.getloadavg()[0],
-        "instruction_set": results["ours"].get("software", {}).get("instruction_set"),
+        "instruction_set": results["ours"][1].get("software", {}).get("instruction_set"),
     }
 
 
-def summarise(found):
-    ratio, interval, ratios = pairs.paired_ratio([p["torch_seconds"] for p in found], [p["ours_seconds"] for p in found])
+def summarise(mode, found):
+    ratio, interval, ratios = pairs.paired_ratio([p["peer_seconds"] for p in found], [p["ours_seconds"] for p in found])
     return {
+        "peer": "PyTorch" if mode.needs_torch else " ".join((mode.peer.program, *mode.peer.options)),
         "ratio": ratio,
         "ci95": interval,
         "ratios": ratios,
         "ours_seconds": statistics.median(p["ours_seconds"] for p in found),
-        "torch_seconds": statistics.median(p["torch_seconds"] for p in found),
+        "peer_seconds": statistics.median(p["peer_seconds"] for p in found),
         "load": [min(p["load"] for p in found), max(p["load"] for p in found)],
         "pairs": found,
     }
@@ -144,11 +165,15 @@ def chip():
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor())
 
 
-def versions(a):
+def torch_version(a):
     try:
-        torch = run([a.torch_python, "-c", "import torch; print(torch.__version__)"]).strip()
+        return run([a.torch_python, "-c", "import torch; print(torch.__version__)"]).strip()
     except RunFailure as error:
         raise RequestError(f"{a.torch_python} has no PyTorch ({str(error).splitlines()[-1].strip()}); name one with --torch-python") from None
+
+
+def versions(a):
+    torch = torch_version(a) if any(MODES[name].needs_torch for name in a.modes) else None
     ours = pathlib.Path(a.bin, "serial")
     if not ours.exists():
         raise RequestError(f"{ours} doesn't exist (not built, or elsewhere); build it, or name the folder with --bin")
@@ -157,14 +182,16 @@ def versions(a):
 
 def report(a, result):
     """One line a mode."""
-    host, sizes = result["host"], result["sizes"]
-    print(f"{host['chip']}, {host['cores']} cores; PyTorch {result['versions']['torch']}; one thread a rank")
-    print(" ".join(f"{name} {value}" for name, value in sizes.items()) + f"; medians of {a.steps} steps; PyTorch's time / ours\n")
-    print(f" {'mode':<12} {'pairs':>5} {'torch ms':>9} {'ours ms':>9} {'ratio':>6}  95 % interval    load")
+    host, sizes, torch = result["host"], result["sizes"], result["versions"]["torch"]
+    print(f"{host['chip']}, {host['cores']} cores; {f'PyTorch {torch}; ' if torch else ''}one thread a rank")
+    print(" ".join(f"{name} {value}" for name, value in sizes.items()) + f"; medians of {a.steps} steps; the peer's time / ours\n")
+    width = max(map(len, ("mode", *result["modes"])))
+    print(f" {'mode':<{width}} {'pairs':>5} {'peer ms':>9} {'ours ms':>9} {'ratio':>6}  {'95 % interval':<15} {'load':<10} peer")
     for name, m in result["modes"].items():
         interval = "[{:.2f}, {:.2f}]".format(*m["ci95"]) if m["ci95"] else "under 6 pairs"
-        times = f"{1e3 * m['torch_seconds']:>9.1f} {1e3 * m['ours_seconds']:>9.1f} {m['ratio']:>6.2f}"
-        print(f" {name:<12} {len(m['pairs']):>5} {times}  {interval:<15} {m['load'][0]:.1f} to {m['load'][1]:.1f}")
+        times = f"{1e3 * m['peer_seconds']:>9.1f} {1e3 * m['ours_seconds']:>9.1f} {m['ratio']:>6.2f}"
+        load = "{:.1f} to {:.1f}".format(*m["load"])
+        print(f" {name:<{width}} {len(m['pairs']):>5} {times}  {interval:<15} {load:<10} {m['peer']}")
 
 
 def parse_arguments(argv):
@@ -191,15 +218,15 @@ def parse_arguments(argv):
 def compare(a):
     rng = random.Random(a.seed)
     host = {"chip": chip(), "cores": len(os.sched_getaffinity(0)), "load_at_start": os.getloadavg()}
-    result = {"schema": "shardmark-compare/1", "host": host, "versions": versions(a), "threads_per_rank": 1}
+    result = {"schema": "shardmark-compare/2", "host": host, "versions": versions(a), "threads_per_rank": 1}
     result["sizes"] = {name: getattr(a, name) for name in SIZES}
     found = {name: [] for name in a.modes}
     for number in range(a.pairs):
         for name in rng.sample(a.modes, len(a.modes)):
             found[name].append(measure_pair(a, MODES[name], rng))
             last = found[name][-1]
-            print(f"pair {number + 1} of {a.pairs}, {name}: {last['torch_seconds'] / last['ours_seconds']:.2f}", file=sys.stderr)
-    result["modes"] = {name: summarise(of_mode) for name, of_mode in found.items()}
+            print(f"pair {number + 1} of {a.pairs}, {name}: {last['peer_seconds'] / last['ours_seconds']:.2f}", file=sys.stderr)
+    result["modes"] = {name: summarise(MODES[name], of_mode) for name, of_mode in found.items()}
     return result
 
 

@@ -21,7 +21,7 @@ if "--version" in a: print("serial 0.0 (made up)"); sys.exit()
 if "{fails}" == "ours": print("shardmark: out of luck", file=sys.stderr); sys.exit(3)
 assert a[a.index("--dtype") + 1] == "fp32" and "--no-verify" in a
 # The batch is the job's: two ranks have twice one rank's.
-seconds = 0.25 * int(a[a.index("--batch") + 1])
+seconds = (0.2 if "--split-backward" in a else 0.25) * int(a[a.index("--batch") + 1])
 json.dump({{"result": {{"step_seconds": {{"median": seconds}}}}}}, open(a[a.index("--json") + 1], "w"))
 """
 TORCH = """#!{python}
@@ -49,7 +49,7 @@ class Driver(unittest.TestCase):
         self.make_programs("nobody")
 
     def make_programs(self, fails):
-        for name, text in {"serial": OURS, "ddp": OURS, "torch": TORCH, "launcher": LAUNCHER}.items():
+        for name, text in {"serial": OURS, "ddp": OURS, "pipedream": OURS, "torch": TORCH, "launcher": LAUNCHER}.items():
             path = self.folder / name
             path.write_text(text.format(python=sys.executable, fails=fails) if text is not LAUNCHER else text)
             path.chmod(path.stat().st_mode | stat.S_IXUSR)
@@ -62,7 +62,7 @@ class Driver(unittest.TestCase):
             code = compare.main([*programs, "--json", str(file), *more])
         return code, out.getvalue(), err.getvalue(), json.loads(file.read_text()) if file.exists() else None
 
-    def test_ratios_are_torch_over_ours(self):
+    def test_ratios_are_the_peers_time_over_ours(self):
         code, out, _, result = self.drive("--modes", "single", "ddp", "--pairs", "6", "--batch", "3")
         self.assertEqual(code, 0)
         for name, batch in {"single": 3, "ddp": 6}.items():
@@ -70,13 +70,22 @@ class Driver(unittest.TestCase):
             self.assertEqual(mode["ratios"], [1.5] * 6)
             self.assertEqual(mode["ci95"], [1.5, 1.5])
             self.assertEqual(mode["ours_seconds"], 0.25 * batch)
+            self.assertEqual(mode["peer"], "PyTorch")
             self.assertRegex(out, rf"{name} +6 .* 1\.50  \[1\.50, 1\.50\]")
         self.assertEqual(result["versions"]["torch"], "9.9")
         self.assertTrue(result["host"]["chip"])
 
+    def test_ours_against_ours_needs_no_torch(self):
+        self.make_programs("import")
+        code, out, err, result = self.drive("--modes", "zero-bubble-1f1b", "--pairs", "6")
+        self.assertEqual((code, err.count("1.25")), (0, 6))
+        self.assertEqual(result["modes"]["zero-bubble-1f1b"]["ratios"], [1.25] * 6)
+        self.assertIn("pipedream --microbatches 8", out)
+        self.assertNotIn("PyTorch", out)
+
     def test_sides_go_first_at_random_but_repeatably(self):
         orders = [tuple(p["order"]) for p in self.drive("--modes", "single", "--pairs", "5")[3]["modes"]["single"]["pairs"]]
-        self.assertEqual(set(orders), {("ours", "torch"), ("torch", "ours")})
+        self.assertEqual(set(orders), {("ours", "peer"), ("peer", "ours")})
         again = [tuple(p["order"]) for p in self.drive("--modes", "single", "--pairs", "5")[3]["modes"]["single"]["pairs"]]
         self.assertEqual(orders, again)
 

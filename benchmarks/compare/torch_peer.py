@@ -1,6 +1,7 @@
 """The work of our programs as a PyTorch user would write it: training steps of a GPT on synthetic tokens, one CPU thread a rank.
 
-    python3 torch_peer.py MODE [--layers N ...] [--bf16]      MODE: single, ddp, gpipe, 1f1b, interleaved, zero-bubble
+    python3 torch_peer.py MODE [--layers N ...] [--bf16]      MODE: single, ddp, fsdp, tp,
+                                                            gpipe, 1f1b, interleaved, zero-bubble
 
 Prints one line of JSON: the seconds of each timed step (the slowest rank's), the last loss, the number of the printing rank's parameters.
 """
@@ -72,16 +73,12 @@ def loss_of(logits, targets):
     return F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
 
 
-class Replicas:
-    """One model on every rank, each with its part of the batch."""
+class Whole:
+    """All of the model's work in one chain."""
 
-    def __init__(self, a, rank, ranks):
-        self.a = a
-        self.model = nn.Sequential(*gpt(a))
-        if ranks > 1:
-            self.model = nn.parallel.DistributedDataParallel(self.model)
-        torch.manual_seed(2 + rank)
-        self.tokens, self.targets = torch.randint(0, a.vocab, (2, a.batch // ranks, a.seq))
+    def set_samples(self, a, rows, seed):
+        torch.manual_seed(seed)
+        self.tokens, self.targets = torch.randint(0, a.vocab, (2, rows, a.seq))
 
     def forward_backward(self):
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=self.a.bf16):
@@ -89,6 +86,52 @@ class Replicas:
         loss = loss_of(logits, self.targets)
         loss.backward()
         return loss.item()
+
+
+class Replicas(Whole):
+    """One model on every rank, each with its part of the batch."""
+
+    def __init__(self, a, rank, ranks):
+        self.a = a
+        self.model = nn.Sequential(*gpt(a))
+        if ranks > 1:
+            self.model = nn.parallel.DistributedDataParallel(self.model)
+        self.set_samples(a, a.batch // ranks, 2 + rank)
+
+
+class Sharded(Whole):
+    """Replicas whose parameters, gradients and optimizer state are sharded by block."""
+
+    def __init__(self, a, rank, ranks):
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.fsdp import fully_shard
+
+        self.a = a
+        self.model = nn.Sequential(*gpt(a))
+        mesh = init_device_mesh("cpu", (ranks,))
+        for block in self.model:
+            fully_shard(block, mesh=mesh)
+        fully_shard(self.model, mesh=mesh)
+        self.set_samples(a, a.batch // ranks, 2 + rank)
+
+
+class Sliced(Whole):
+    """The matrices of each block split over the ranks, as in Megatron; all ranks see the whole batch."""
+
+    def __init__(self, a, rank, ranks):
+        from torch.distributed.device_mesh import init_device_mesh
+        from torch.distributed.tensor import Replicate
+        from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+        self.a = a
+        self.model = nn.Sequential(*gpt(a))
+        mesh = init_device_mesh("cpu", (ranks,))
+        for block in self.model[1:-1]:
+            columns = {name: ColwiseParallel() for name in ("q", "k", "v", "fc")}
+            parallelize_module(block, mesh, {**columns, "proj": RowwiseParallel(), "fc_proj": RowwiseParallel()})
+            block.heads //= ranks
+        parallelize_module(self.model[-1], mesh, {"head": ColwiseParallel(output_layouts=Replicate())})
+        self.set_samples(a, a.batch, 2)
 
 
 def cut(costs, pieces):
@@ -136,13 +179,21 @@ class Stages:
 
 
 # What a mode runs, and on how many ranks. Batches are the whole job's.
-MODES = {"single": (Replicas, 1), "ddp": (Replicas, 2), **{mode: (Stages, 2) for mode in Stages.SCHEDULES}}
+MODES = {"single": (Replicas, 1), "ddp": (Replicas, 2), "fsdp": (Sharded, 2), "tp": (Sliced, 2), **{mode: (Stages, 2) for mode in Stages.SCHEDULES}}
 
 
 def bind(rank):
     """Each rank on a core of its own."""
     allowed = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {allowed[rank % len(allowed)]})
+
+
+def adamw(model):
+    """The fused one takes tensors of one kind in a call: distributed ones and others are groups of their own."""
+    groups = {}
+    for parameter in model.parameters():
+        groups.setdefault(type(parameter.data), []).append(parameter)
+    return torch.optim.AdamW([{"params": group} for group in groups.values()], lr=3e-4, weight_decay=0, fused=True)
 
 
 def train(rank, a, ranks, port):
@@ -154,7 +205,7 @@ def train(rank, a, ranks, port):
         dist.init_process_group("gloo", f"tcp://127.0.0.1:{port}", rank=rank, world_size=ranks)
     work = MODES[a.mode][0](a, rank, ranks)
     parameters = sum(p.numel() for p in work.model.parameters())
-    optimizer = torch.optim.AdamW(work.model.parameters(), lr=3e-4, weight_decay=0, fused=True)
+    optimizer = adamw(work.model)
 
     def step():
         optimizer.zero_grad(set_to_none=True)
