@@ -73,7 +73,8 @@ std::vector<int> delays_of_blocks(Lag const& lag, std::vector<int> const& first_
 
 SumOrder sum_order(Options const& options) {
   SumOrder sum;
-  sum.micros = options.deterministic ? Fold::tree : Fold::loop;
+  sum.inside = options.reduce_order;
+  sum.micros = options.deterministic || sum.inside == Inside::replicas ? Fold::tree : Fold::loop;
   return sum;
 }
 

@@ -67,6 +67,10 @@ struct Choices<SplitBackward> {
       {{"off", SplitBackward::off}, {"h1", SplitBackward::h1}, {"h2", SplitBackward::h2}, {"v", SplitBackward::v}}};
 };
 template <>
+struct Choices<Inside> {
+  static constexpr std::array<Choice<Inside>, 2> all{{{"ranks-last", Inside::micros}, {"ranks-first", Inside::replicas}}};
+};
+template <>
 struct Choices<BackwardOrder> {
   static constexpr std::array<Choice<BackwardOrder>, 2> all{
       {{"newest", BackwardOrder::newest_first}, {"oldest", BackwardOrder::oldest_first}}};

@@ -255,6 +255,8 @@ std::vector<OptionEntry> make_table() {
       when([](Options const& options) { return options.ranks_as_threads > 0; }, whole(&Options::ranks_as_threads, 1, limits::thread_ranks)),
       "run R ranks as threads of one process, without MPI", work);
   add("bucket-mb", "N", real(&Options::bucket_mib, {0x1p-20, 1 << 20}), "MiB of gradients that are reduced together [25]");
+  some("reduce-order", "ranks-last|ranks-first", choice(&Options::reduce_order),
+       "sum gradients over micro-batches and once over ranks, or over ranks at each micro-batch [ranks-last]");
   add("overlap", "", flag(&Options::overlap), "reduce gradients after the backward pass, not during it [off]");
 
   group = "Checkpoints";
@@ -300,8 +302,7 @@ OptionEntry const* find_option(std::string_view name) {
 
 bool is_of_later_version(std::string_view name) {
   static constexpr std::string_view names[] = {
-      "micro-batch-size", "dp", "pp", "tp", "stage", "zero", "sequence-parallel", "link", "expect", "memory-timeline", "reduce-order",
-      "threads-per-rank"};
+      "micro-batch-size", "dp", "pp", "tp", "stage", "zero", "sequence-parallel", "link", "expect", "memory-timeline", "threads-per-rank"};
   for (std::string_view known : names)
     if (known == name) return true;
   return false;

@@ -90,6 +90,8 @@ struct Options {
   std::string schedule_file;                // --schedule; empty: the strategy's own
   std::shared_ptr<Schedule const> written;  // what that file holds, read once
 
+  Inside reduce_order = Inside::micros;  // --reduce-order: what a sum of gradients adds up first
+
   double bucket_mib = 25;
   bool overlap = true;  // --no-overlap
 

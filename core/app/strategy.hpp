@@ -58,7 +58,7 @@ std::vector<int> partition(Options const& options, std::vector<BlockShape> const
 /// What is executed: the plan refined to `blocks`, its gradients in buckets, communication inserted.
 Schedule lowered_schedule(Strategy const& strategy, Options const& options, std::vector<BlockShape> const& blocks, int ranks);
 
-/// Sums by the options: fixed trees when deterministic, else micro-batches accumulate in a loop.
+/// Sums by the options: fixed trees when deterministic, else micro-batches accumulate in a loop, unless each is reduced by itself.
 SumOrder sum_order(Options const& options);
 /// The options' bucket rule for gradients of `element_bytes`.
 BucketRule bucket_rule(Options const& options);

@@ -7,15 +7,18 @@
 namespace shardmark {
 namespace {
 
-/// Under Fold::loop a node of the tree is a whole replica; under Fold::tree it is one leaf.
-SumShape tree_shape(SumOrder sum, SumShape leaves) { return sum.micros == Fold::tree ? leaves : SumShape{1, leaves.outer}; }
+/// Under Fold::loop a node of the tree is a whole replica; under Fold::tree it is one leaf, and what is inside decides the groups.
+SumShape tree_shape(SumOrder sum, SumShape leaves) {
+  if (sum.micros == Fold::loop) return {1, leaves.outer};
+  return sum.inside == Inside::micros ? leaves : SumShape{leaves.inner, leaves.outer};
+}
 
 }  // namespace
 
 Gradients::Gradients(ModelSpec const& spec, std::vector<Segment> const& order, SumOrder sum, SumShape leaves, DType dtype, int shards,
                      Arena& arena, Backend& ops, Stream& stream)
     : sum_(sum), leaves_(leaves), dtype_(dtype), arena_(arena), ops_(ops), order_(order) {
-  expect(sum.inside == Inside::micros || leaves.outer == 1, "this rank's leaves are summed over micro-batches first");
+  expect(sum.inside == Inside::micros || sum.micros == Fold::tree, "leaves that are summed over replicas first have buffers of their own");
   std::int64_t offset = 0;
   for (Segment segment : order) {
     Entry entry;
@@ -31,6 +34,7 @@ Gradients::Gradients(ModelSpec const& spec, std::vector<Segment> const& order, S
   slab_ = arena.make(dtype, {offset}, Book::gradients, stream);
   ops.run(stream, Fill{slab_.view, 0});  // the padding stays zero
   for (Entry& entry : entries_) entry.current = buffer(entry, 0);
+  open_ = slab_;
 }
 
 std::size_t Gradients::index(Segment segment) const {
@@ -39,7 +43,12 @@ std::size_t Gradients::index(Segment segment) const {
   return std::size_t(at - order_.begin());
 }
 
-int Gradients::node_of(int leaf) const { return sum_.micros == Fold::tree ? leaf : leaf / leaves_.inner; }
+/// Leaves are numbered by replica, then by micro-batch; nodes in the order of the tree.
+int Gradients::node_of(int leaf) const {
+  int const replica = leaf / leaves_.inner, micro = leaf % leaves_.inner;
+  if (sum_.micros == Fold::loop) return replica;
+  return sum_.inside == Inside::micros ? leaf : micro * leaves_.outer + replica;
+}
 
 bool Gradients::first_of_node(Entry const& entry, int leaf) const {
   return sum_.micros == Fold::tree || entry.folded[std::size_t(node_of(leaf))] == 0;
@@ -57,8 +66,22 @@ void Gradients::begin(Segment segment, int leaf, Stream& stream) {
   Entry& e = entry(segment);
   int const node = node_of(leaf);
   bool const first = first_of_node(e, leaf);
-  if (node != 0 && first) e.partial.emplace_back(node, arena_.make(dtype_, {e.elements}, Book::gradients, stream));
+  if (first && (node != 0 || reduces_leaves())) {
+    Tensor buffer = room(e, node, stream);
+    if (node != 0) e.partial.emplace_back(node, std::move(buffer));
+  }
   resume(segment, leaf);
+}
+
+/// For the sum of a node. Segments of a node that share memory give it back together, when the last of them is merged.
+Tensor Gradients::room(Entry const& entry, int node, Stream& stream) {
+  if (!reduces_leaves()) return arena_.make(dtype_, {entry.elements}, Book::gradients, stream);
+  if (open_node_ != node) {
+    open_ = {};
+    open_ = node == 0 ? slab_ : arena_.make(dtype_, {slab_.view.elements()}, Book::gradients, stream);
+    open_node_ = node;
+  }
+  return with_view(open_, slice(open_.view, 0, entry.offset, entry.offset + entry.elements));
 }
 
 void Gradients::resume(Segment segment, int leaf) {
@@ -88,6 +111,8 @@ void Gradients::restart() {
     e.tree.reset();
     std::fill(e.folded.begin(), e.folded.end(), 0);
   }
+  open_ = slab_;
+  open_node_ = 0;
 }
 
 View Gradients::total(Segment segment) const { return buffer(entry(segment), 0); }
@@ -96,7 +121,7 @@ Tensor Gradients::range(Segment first, Segment last) const {
   Entry const& a = entry(first);
   Entry const& b = entry(last);
   expect(a.offset <= b.offset, "a bucket's segments stand in backward order");
-  return with_view(slab_, slice(slab_.view, 0, a.offset, b.offset + b.padded));
+  return with_view(open_, slice(open_.view, 0, a.offset, b.offset + b.padded));
 }
 
 }  // namespace shardmark

@@ -5,6 +5,8 @@
 // merged along the canonical tree (at most floor(log2 M) + 2 buffers live, validation rule 4); with Fold::loop the leaves of one
 // replica accumulate where they are computed. The total lands in the slab: all segments side by side in the order in which backward
 // completes them, so that a bucket is one contiguous range.
+//
+// With Inside::replicas a leaf is reduced over the replicas before it is folded: the leaves of one micro-batch lie side by side too.
 
 #include <map>
 #include <memory_resource>
@@ -39,7 +41,8 @@ class Gradients {
 
   /// The whole sum of one segment, without padding.
   View total(Segment segment) const;
-  /// Consecutive segments as one tensor, padding included: what a bucket's reduction works on.
+  /// Consecutive segments as one tensor, padding included: what a bucket's reduction works on. With Inside::replicas the leaves of the
+  /// micro-batch that was begun last.
   Tensor range(Segment first, Segment last) const;
   std::vector<Segment> const& order() const { return order_; }
 
@@ -57,6 +60,9 @@ class Gradients {
   Entry& entry(Segment segment) { return entries_[index(segment)]; }
   std::size_t index(Segment segment) const;
   int node_of(int leaf) const;
+  /// Leaves are reduced one by one, before they are folded.
+  bool reduces_leaves() const { return sum_.inside == Inside::replicas && leaves_.outer == 1; }
+  Tensor room(Entry const& entry, int node, Stream& stream);
   View buffer(Entry const& entry, int node) const;
 
   SumOrder sum_;
@@ -67,6 +73,8 @@ class Gradients {
   std::vector<Segment> order_;
   std::vector<Entry> entries_;
   Tensor slab_;
+  int open_node_ = 0;
+  Tensor open_;  // reduces_leaves(): all segments of that node, side by side
 };
 
 }  // namespace shardmark

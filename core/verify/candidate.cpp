@@ -59,6 +59,7 @@ void PartialSums::keep(Program& program, Token token) {
   std::size_t const lane = std::size_t(parts.lane);
   for (Posting const& posting : postings_of(parts.schedule.lanes[lane], token)) {
     if (posting.transfer != Transfer::collective || !posting.bucket.valid()) continue;
+    if (posting.micro.valid() && parts.schedule.micros_per_update() > 1) continue;  // reduced by parts: none of them is the whole
     program.stream().synchronize();
     for (Segment s : parts.schedule.buckets[lane][std::size_t(posting.bucket.v)].segments) {
       View const sum = program.store().gradients().total(s);

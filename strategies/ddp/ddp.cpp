@@ -4,6 +4,10 @@
 //   one replica, M=2, three blocks, a bucket a block:
 //   compute | F0 B0 F1 b2 b1 b0    U
 //   network |             r2 r1 r0      r0, the last, is exposed
+//
+//   --reduce-order ranks-first: a reduction of each micro-batch's gradients before they are added up
+//   compute | F0 b2 b1 b0    + F1 b2 b1 b0    + U
+//   network |       r2 r1 r0         r2 r1 r0
 
 #include "strategies/ddp/ddp.hpp"
 
@@ -15,6 +19,8 @@ namespace {
 class Ddp final : public Strategy {
  public:
   std::string name() const override { return "ddp"; }
+
+  std::vector<std::string> offers() const override { return {"reduce-order"}; }
 
   std::optional<Refusal> refuse(Options const&, int) const override { return {}; }  // any number of replicas, empty ones too
 
@@ -28,8 +34,10 @@ class Ddp final : public Strategy {
     Prediction out;
     for (BlockShape const& block : blocks)
       for (std::int64_t n : block.elements) out.reduced_elements += n;
+    int const times = options.reduce_order == Inside::replicas ? options.micros : 1;
+    out.reduced_elements *= times;
     out.wire_elements = 2.0 * (ranks - 1) / ranks * double(out.reduced_elements);
-    out.reductions = count_buckets(blocks, bucket_rule(options));
+    out.reductions = count_buckets(blocks, bucket_rule(options)) * times;
     return out;
   }
 

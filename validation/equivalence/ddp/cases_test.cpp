@@ -193,6 +193,20 @@ TEST(DdpCases, case_28_bucket_sizes_and_case_61_overlap_with_delays_change_no_bi
         << "delays " << seed;
 }
 
+TEST(DdpCases, ranks_first_is_another_order_of_sums_from_two_micro_batches_on) {
+  auto const weights = [](int micros, Inside order) {
+    Options options = small_mlp(13);
+    options.micros = micros;
+    options.reduce_order = order;
+    return train(ddp_job(options, 3), 2);
+  };
+  for (int micros : {1, 2, 3, 4}) {
+    auto const last = weights(micros, Inside::micros), first = weights(micros, Inside::replicas);
+    for (auto const& rank : first) EXPECT_EQ(rank, first.front()) << micros;
+    EXPECT_EQ(last == first, micros == 1) << micros;
+  }
+}
+
 TEST(DdpCases, case_58_norms_and_biases_do_not_decay) {
   Model const model = make_gpt({.layers = 1, .hidden = 12, .heads = 2, .seq = 4, .vocab = 11}, DType::f64, 3, InitialStyle::verifying);
   auto ops = make_reference_backend();

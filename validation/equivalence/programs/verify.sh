@@ -23,6 +23,8 @@ verified() {
   verified $threads verify --ranks-as-threads "$ranks" --model mlp --batch 15 --accumulate 2 --dtype fp64 --momentum 0.9 --nesterov
   verified $mpi verify $gpt --batch 11 --accumulate 2 --dtype bf16 --tied-embeddings --dropout 0.1 --steps 10
   verified $threads verify --ranks-as-threads "$ranks" --model mlp --batch 13 --dtype bf16 --optimizer adamw --steps 10
+  verified $mpi verify $gpt --batch 17 --accumulate 3 --reduce-order ranks-first --tied-embeddings --clip-norm 0.5 --steps 5
+  verified $threads verify --ranks-as-threads "$ranks" --model mlp --batch 29 --accumulate 4 --reduce-order ranks-first --optimizer adamw
   verified $mpi verify $convnet --batch 10
   verified $mpi verify $convnet --batch 9 --accumulate 2 --batch-norm sync --dtype fp64
   verified $threads verify --ranks-as-threads "$ranks" $convnet --batch 9 --accumulate 2 --dtype fp64

@@ -258,7 +258,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Refused{{"verify", "--comm", "nccl"}, {"nccl", "not in this version"}},
                       Refused{{"verify", "--optimizer", "adam"}, {"adam", "sgd, adamw"}},
                       Refused{{"verify", "--lr-schedule", "step"}, {"step", "constant, linear, cosine"}},
-                      Refused{{"verify", "--reduce-order", "ranks-first"}, {"--reduce-order", "not in this version"}},
+                      Refused{{"verify", "--memory-timeline", "a"}, {"--memory-timeline", "not in this version"}},
                       Refused{{"bench", "--preset", "seed-checkpoint"}, {"not in this version"}},
                       Refused{{"bench", "--preset", "big"}, {"big", "seed"}},
                       Refused{{"verify", "--inject", "bitflop"}, {"bitflop", "bitflip, nan, kill"}},
