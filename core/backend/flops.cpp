@@ -39,6 +39,8 @@ struct Flops {
   double operator()(PositionWeight const& o) const { return n(o.dy); }
   double operator()(Dropout const& o) const { return n(o.x); }
   double operator()(CrossEntropy const& o) const { return n(o.logits) * (o.dlogits ? 7 : 4); }
+  double operator()(SoftmaxPart const& o) const { return 4 * n(o.logits); }
+  double operator()(SlicedCrossEntropy const& o) const { return n(o.parts) + (o.dlogits ? 5 * n(o.logits) : 0); }
   double operator()(SquaredError const& o) const { return n(o.y) * (o.dy ? 5 : 4); }
   double operator()(Fill const&) const { return 0; }
   double operator()(Copy const&) const { return 0; }

@@ -60,6 +60,8 @@ struct ViewLister {
   void operator()(PositionWeight const& o) const { in(o.dy), sums(o.write, o.dpositions); }
   void operator()(Dropout const& o) const { in(o.x, o.samples), out(o.y); }
   void operator()(CrossEntropy const& o) const { in(o.logits, o.target), both(o.tally), out(o.dlogits); }
+  void operator()(SoftmaxPart const& o) const { in(o.logits, o.target), out(o.part); }
+  void operator()(SlicedCrossEntropy const& o) const { in(o.logits, o.target, o.parts), both(o.tally), out(o.dlogits); }
   void operator()(SquaredError const& o) const { in(o.y, o.target), both(o.tally), out(o.dy); }
   void operator()(Fill const& o) const { out(o.to); }
   void operator()(Copy const& o) const { in(o.from), out(o.to); }

@@ -42,7 +42,9 @@ constexpr std::array<std::string_view, std::variant_size_v<Op>> names{"matmul",
                                                                       "batch_norm_weight",
                                                                       "batch_norm_input",
                                                                       "running_update",
-                                                                      "inverse_deviation"};
+                                                                      "inverse_deviation",
+                                                                      "softmax_part",
+                                                                      "sliced_cross_entropy"};
 static_assert(!names.back().empty(), "every operation has a name");
 
 /// Where a view's elements lie in each period of `pitch` bytes.

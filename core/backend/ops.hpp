@@ -89,14 +89,21 @@ struct AttentionInput {
   double scale = 1;
 };
 
+/// Rows [first, first + n) of a table with `vocabulary` rows, n those of the table that goes with it; vocabulary 0: the whole table.
+struct TableSlice {
+  std::int64_t first = 0, vocabulary = 0;
+};
 /// y[b,s,:] = table[ids[b,s],:] (+ positions[s,:]). ids [B,S] i32, y [B,S,H], table [V,H], positions [>=S,H] or absent.
+/// Of a slice of the table: y is +0 where another slice has the id, without its position, so that the slices' sum is y, bit for bit.
 struct Embedding {
   View ids, table, positions, y;
+  TableSlice slice = {};
 };
-/// dtable[v,:] (+)= sum of dy[t,:] with ids[t] = v, in ascending t.
+/// dtable[v,:] (+)= sum of dy[t,:] with ids[t] = v, in ascending t; ids of other slices are passed over.
 struct EmbeddingWeight {
   View ids, dy, dtable;
   Write write = Write::overwrite;
+  TableSlice slice = {};
 };
 /// dpositions[s,:] (+)= sum over b of dy[b,s,:], in ascending b; rows past S become 0 on overwrite.
 struct PositionWeight {
@@ -122,6 +129,22 @@ struct Dropout {
 /// be logits itself, or absent (evaluation). The sum over rows is a fixed tree, in fp64.
 struct CrossEntropy {
   View logits, target, tally, dlogits;
+  double scale = 1;
+};
+/// What one slice of the vocabulary knows of a softmax cross-entropy, columns [first, first + W) (Shoeybi et al. 2019, section 3).
+/// logits [T,W]; part [T,4], the accumulator's type: {sum of e^(logit - highest), highest logit, logit of the target, place of the target}.
+/// place 0: not in this slice, and its logit is 0; 1: in it; 2: in it, and the highest (the lowest index wins).
+/// W = 0: {0, lowest fp32, 0, 0}.
+inline constexpr std::int64_t softmax_part_size = 4;
+struct SoftmaxPart {
+  View logits, target, part;
+  std::int64_t first = 0;
+};
+/// CrossEntropy from the parts [R,T,4] of all slices, in their order; each slice adds the whole loss to its tally. logits, dlogits [T,W]:
+/// of this slice alone. Parts are merged in fp64, the sums in the canonical tree.
+struct SlicedCrossEntropy {
+  View logits, target, parts, tally, dlogits;
+  std::int64_t first = 0;
   double scale = 1;
 };
 /// loss = (y - target)^2 / 2 summed over elements; y, target, dy alike. tally f64[3] += {sum, rows, 0}; dy = (y - target) scale.
@@ -271,11 +294,11 @@ struct AdamWUpdate {
   std::int64_t decay_from = 0, decay_to = 0;
 };
 
-using Op =
-    std::variant<Matmul, SumTree, ColumnSum, LayerNorm, LayerNormInput, LayerNormWeight, Gelu, GeluInput, Relu, ReluInput, Attention,
-                 AttentionInput, Embedding, EmbeddingWeight, PositionWeight, Dropout, CrossEntropy, SquaredError, Fill, Copy, NormLeaves,
-                 TreeTotal, Decide, FlagNonFinite, SgdUpdate, AdamWUpdate, Convolution, ConvolutionInput, ConvolutionWeight, AveragePool,
-                 AveragePoolInput, BatchMoments, MergeMoments, BatchNorm, BatchNormWeight, BatchNormInput, RunningUpdate, InverseDeviation>;
+using Op = std::variant<Matmul, SumTree, ColumnSum, LayerNorm, LayerNormInput, LayerNormWeight, Gelu, GeluInput, Relu, ReluInput, Attention,
+                        AttentionInput, Embedding, EmbeddingWeight, PositionWeight, Dropout, CrossEntropy, SquaredError, Fill, Copy,
+                        NormLeaves, TreeTotal, Decide, FlagNonFinite, SgdUpdate, AdamWUpdate, Convolution, ConvolutionInput,
+                        ConvolutionWeight, AveragePool, AveragePoolInput, BatchMoments, MergeMoments, BatchNorm, BatchNormWeight,
+                        BatchNormInput, RunningUpdate, InverseDeviation, SoftmaxPart, SlicedCrossEntropy>;
 
 /// Up to 10 views; what an operation touches.
 struct Views {

@@ -18,6 +18,7 @@ bool may_alias(Op const& op, View const& in, View const& out) {
   if (auto const* o = std::get_if<ReluInput>(&op)) return &in == &o->dy;
   if (auto const* o = std::get_if<BatchNormInput>(&op)) return &in == &o->dy;
   if (auto const* o = std::get_if<CrossEntropy>(&op)) return &in == &o->logits;
+  if (auto const* o = std::get_if<SlicedCrossEntropy>(&op)) return &in == &o->logits;
   if (auto const* o = std::get_if<SgdUpdate>(&op)) return &in == &o->weight && &out == &o->out;
   if (auto const* o = std::get_if<AdamWUpdate>(&op)) return &in == &o->weight && &out == &o->out;
   return std::holds_alternative<SumTree>(op) || std::holds_alternative<Dropout>(op) || std::holds_alternative<Relu>(op);
@@ -130,6 +131,7 @@ struct Validate : validation::Images {
     std::int64_t const h = o.table.shape[1];
     check.line("ids", o.ids, DType::i32, o.ids.elements());
     check.shaped("y", o.y, type, {o.ids.shape[0], o.ids.shape[1], h});
+    table_slice(o.slice, o.table);
     if (!o.positions) return;
     check.shaped("positions", o.positions, type, {o.positions.shape[0], h});
     check.that(o.positions.shape[0] >= o.ids.shape[1], "there are fewer positions than the sequence is long");
@@ -139,6 +141,11 @@ struct Validate : validation::Images {
     check.line("ids", o.ids, DType::i32, rows_of(o.dy));
     check.that(bool(o.dtable) && o.dtable.rank == 2, "dtable is a matrix");
     check.shaped("dtable", o.dtable, type, {o.dtable.shape[0], columns_of(o.dy)});
+    table_slice(o.slice, o.dtable);
+  }
+  void table_slice(TableSlice const& slice, View const& table) const {
+    check.that(slice.vocabulary == 0 || (slice.first >= 0 && slice.first + table.shape[0] <= slice.vocabulary),
+               "the slice lies outside the table");
   }
   void operator()(PositionWeight const& o) const {
     DType const type = accumulator(check.number("dy", o.dy));
@@ -159,6 +166,22 @@ struct Validate : validation::Images {
   void operator()(CrossEntropy const& o) const {
     check.number("logits", o.logits);
     check.line("target", o.target, DType::i32, rows_of(o.logits));
+    check.line("tally", o.tally, DType::f64, 3);
+    if (o.dlogits) check.like("dlogits", o.dlogits, o.logits);
+  }
+  void operator()(SoftmaxPart const& o) const {
+    DType const type = accumulator(check.number("logits", o.logits));
+    check.that(o.first >= 0, "the slice lies outside the vocabulary");
+    check.line("target", o.target, DType::i32, rows_of(o.logits));
+    check.line("part", o.part, type, softmax_part_size * rows_of(o.logits));
+  }
+  void operator()(SlicedCrossEntropy const& o) const {
+    DType const type = accumulator(check.number("logits", o.logits));
+    std::int64_t const rows = rows_of(o.logits);
+    check.that(o.first >= 0, "the slice lies outside the vocabulary");
+    check.line("target", o.target, DType::i32, rows);
+    check.that(o.parts.rank == 3 && o.parts.shape[0] > 0, "parts are [slices, rows, 4]");
+    check.line("parts", o.parts, type, o.parts.shape[0] * rows * softmax_part_size);
     check.line("tally", o.tally, DType::f64, 3);
     if (o.dlogits) check.like("dlogits", o.dlogits, o.logits);
   }

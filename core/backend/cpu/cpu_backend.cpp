@@ -9,6 +9,7 @@
 #include "backend/cpu/run_columns.hpp"
 #include "backend/cpu/run_dropout.hpp"
 #include "backend/cpu/run_images.hpp"
+#include "backend/cpu/run_sliced_loss.hpp"
 #include "backend/cpu/run_update.hpp"
 
 namespace shardmark {
@@ -52,6 +53,8 @@ struct Dispatch {
   void operator()(EmbeddingWeight const& o) const { hot(o.dy, o); }
   void operator()(PositionWeight const& o) const { hot(o.dy, o); }
   void operator()(CrossEntropy const& o) const { hot(o.logits, o); }
+  void operator()(SoftmaxPart const& o) const { hot(o.logits, o); }
+  void operator()(SlicedCrossEntropy const& o) const { hot(o.logits, o); }
   void operator()(NormLeaves const& o) const { hot(o.x, o); }
   void operator()(FlagNonFinite const& o) const { hot(o.x, o); }
   void operator()(SgdUpdate const& o) const { update(o); }

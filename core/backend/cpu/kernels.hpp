@@ -37,6 +37,12 @@ struct RowLoss {
   bool correct = false;
 };
 
+/// What one slice of a row knows of its softmax, and whether `target` (< 0: it lies elsewhere) is the first of the highest.
+struct RowPart {
+  double highest = 0, sum = 0, wanted = 0;
+  bool target_first = false;
+};
+
 /// q, k, v, ... of one (batch, head): row s starts at `at + s * stride`.
 template <class T>
 struct Rows {
@@ -128,6 +134,9 @@ struct Kernels {
   void (*layer_norm_weight)(T const* dy, T const* x, Sum mean, Sum rstd, Sum* dgamma, Sum* dbeta, Index n);
   /// dlogits may be nullptr (evaluation) or logits.
   RowLoss (*cross_entropy)(T const* logits, Index target, double scale, T* dlogits, Index n);
+  RowPart (*softmax_part)(T const* logits, Index target, Index n);
+  /// dlogits = (e^(logits - highest) / sum - onehot) scale; target < 0: in another slice. dlogits may be logits.
+  void (*softmax_gradient)(T const* logits, Index target, Sum highest, double sum, double scale, T* dlogits, Index n);
 
   /// y = keep > 0 ? x scale : 0; y may be x.
   void (*dropout)(T const* x, float const* keep, Sum scale, T* y, Index n);

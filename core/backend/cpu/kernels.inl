@@ -31,6 +31,8 @@ constexpr Kernels<T> kernels_of() {
           .layer_norm_input = layer_norm_input_row<V, T>,
           .layer_norm_weight = layer_norm_weight_row<V, T>,
           .cross_entropy = cross_entropy_row<V, T>,
+          .softmax_part = softmax_part_row<V, T>,
+          .softmax_gradient = softmax_gradient_row<V, T>,
           .dropout = dropout_pass<V, T>};
 }
 

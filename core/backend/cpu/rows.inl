@@ -89,13 +89,26 @@ typename V::Scalar any_lane(V v) {
   return lanes[0];
 }
 
+/// (softmax - 1) scale, where the target is.
+template <class V, class T>
+void store_target_gradient(typename V::Scalar wanted, typename V::Scalar highest, double sum, double scale, T* to) {
+  using Sum = typename V::Scalar;
+  double const probability = double(any_lane(exp(V::set(wanted - highest)))) / sum;
+  V::set(Sum((probability - 1) * scale)).store(to, Some{1});
+}
+
+/// The target is the answer if it is the largest and none before it is as large: the lowest index wins.
+template <class V, class T, class Sum = typename V::Scalar>
+bool is_first_of_highest(T const* logits, std::int64_t target, Sum wanted, Sum highest) {
+  return wanted == highest && !(target > 0 && largest_in_row<V>(logits, target) == highest);
+}
+
 template <class V, class T = typename V::Scalar>
 RowLoss cross_entropy_row(T const* logits, std::int64_t target, double scale, T* dlogits, std::int64_t n) {
   using Sum = typename V::Scalar;
   Sum const highest = largest_in_row<V>(logits, n), wanted = V::load(logits + target, Some{1}).sum();
   RowLoss row;
-  // The lowest index wins: the target is the answer if it is the largest and none before it is as large.
-  row.correct = wanted == highest && !(target > 0 && largest_in_row<V>(logits, target) == highest);
+  row.correct = is_first_of_highest<V>(logits, target, wanted, highest);
   // Terms are kept where dlogits can hold them as they are; what would be rounded is computed again.
   constexpr bool kept = std::is_same_v<T, Sum>;
   Sum* terms = nullptr;
@@ -108,9 +121,31 @@ RowLoss cross_entropy_row(T const* logits, std::int64_t target, double scale, T*
     V const e = kept ? V::load(dlogits + i, part) : exp(V::load(logits + i, part) - V::set(highest));
     (e * factor).store(dlogits + i, part);
   });
-  double const target_probability = double(any_lane(exp(V::set(wanted - highest)))) / sum;
-  V::set(Sum((target_probability - 1) * scale)).store(dlogits + target, Some{1});
+  store_target_gradient<V>(wanted, highest, sum, scale, dlogits + target);
   return row;
+}
+
+template <class V, class T = typename V::Scalar>
+RowPart softmax_part_row(T const* logits, std::int64_t target, std::int64_t n) {
+  using Sum = typename V::Scalar;
+  Sum const highest = largest_in_row<V>(logits, n);
+  RowPart part{.highest = double(highest), .sum = exponentials<V>(logits, highest, nullptr, n)};
+  if (target < 0) return part;
+  Sum const wanted = V::load(logits + target, Some{1}).sum();
+  part.wanted = double(wanted);
+  part.target_first = is_first_of_highest<V>(logits, target, wanted, highest);
+  return part;
+}
+
+template <class V, class T = typename V::Scalar>
+void softmax_gradient_row(T const* logits, std::int64_t target, typename V::Scalar highest, double sum, double scale, T* dlogits,
+                          std::int64_t n) {
+  using Sum = typename V::Scalar;
+  Sum const wanted = target < 0 ? Sum(0) : V::load(logits + target, Some{1}).sum();
+  V const factor = V::set(Sum(scale / sum));
+  each_vector<V>(n,
+                 [=](std::int64_t i, auto part) { (exp(V::load(logits + i, part) - V::set(highest)) * factor).store(dlogits + i, part); });
+  if (target >= 0) store_target_gradient<V>(wanted, highest, sum, scale, dlogits + target);
 }
 
 }  // namespace

@@ -72,7 +72,9 @@ template <class T>
 void run(Kernels<T> const& k, Stream& stream, Embedding const& o) {
   std::int64_t const n = columns_of(o.y), length = o.ids.shape[1];
   each_row_index(rows_of(o.y), n, stream, [&](std::int64_t t) {
-    T const* const from = row<T>(o.table, reference::token(o.ids, t, o.table.shape[0]));
+    std::int64_t const at = reference::token(o.ids, t, o.table.shape[0], o.slice);
+    if (at < 0) return void(std::fill_n(row<T>(o.y, t), n, T(0)));
+    T const* const from = row<T>(o.table, at);
     if (o.positions)
       k.sum_of_two(from, row<T>(o.positions, t % length), row<T>(o.y, t), n);
     else
@@ -91,7 +93,8 @@ void run(Kernels<T> const& k, Stream& stream, EmbeddingWeight const& o) {
   std::int64_t const n = columns_of(o.dy);
   if (o.write == Write::overwrite) clear_rows<Accumulator<T>>(stream, o.dtable);
   each_row_index(rows_of(o.dy), n, stream, [&](std::int64_t t) {
-    k.add(row<T>(o.dy, t), row<Accumulator<T>>(o.dtable, reference::token(o.ids, t, o.dtable.shape[0])), n);
+    std::int64_t const at = reference::token(o.ids, t, o.dtable.shape[0], o.slice);
+    if (at >= 0) k.add(row<T>(o.dy, t), row<Accumulator<T>>(o.dtable, at), n);
   });
 }
 

@@ -5,6 +5,7 @@
 #include "backend/decorators/rounding_parts.hpp"
 #include "backend/op_access.hpp"
 #include "backend/reference/loops_activation.hpp"
+#include "backend/reference/loops_embedding.hpp"
 #include "base/sums.hpp"
 
 namespace shardmark {
@@ -28,10 +29,11 @@ double gelu_derivative_absolute(double x) {
   return (1 + std::abs(t) + moved) / 2 + slope * (1 + t * t + 2 * std::abs(t) * moved);
 }
 
-/// The most often that one token occurs.
-std::int64_t largest_count(View const& ids, std::int64_t vocabulary) {
-  std::vector<std::int64_t> counts(std::size_t(vocabulary), 0);
-  for (std::int64_t t = 0; t < ids.elements(); ++t) ++counts[std::size_t(ids.as<std::int32_t>()[t])];
+/// The most often that one token of a table with `rows` rows occurs.
+std::int64_t largest_count(View const& ids, std::int64_t rows, TableSlice const& slice) {
+  std::vector<std::int64_t> counts(std::size_t(rows), 0);
+  for (std::int64_t t = 0; t < ids.elements(); ++t)
+    if (std::int64_t const at = reference::token(ids, t, rows, slice); at >= 0) ++counts[std::size_t(at)];
   return counts.empty() ? 0 : *std::max_element(counts.begin(), counts.end());
 }
 
@@ -97,13 +99,13 @@ struct Analyse {
   void operator()(Embedding const& o) const {
     if (!o.positions) return;
     Dense table = load_absolute(o.table), positions = load_absolute(o.positions), sums(o.y.dims());
-    to.bench.run(Embedding{o.ids, table.view(), positions.view(), sums.view()});
+    to.bench.run(Embedding{o.ids, table.view(), positions.view(), sums.view(), o.slice});
     to.add(o.y, std::move(sums), 1, StoredAs::storage);
   }
   void operator()(EmbeddingWeight const& o) const {
     Dense dy = load_absolute(o.dy), sums(o.dtable.dims());
-    to.bench.run(EmbeddingWeight{o.ids, dy.view(), sums.view(), Write::overwrite});
-    to.add(o.dtable, std::move(sums), additions(largest_count(o.ids, o.dtable.shape[0])), StoredAs::accumulator);
+    to.bench.run(EmbeddingWeight{o.ids, dy.view(), sums.view(), Write::overwrite, o.slice});
+    to.add(o.dtable, std::move(sums), additions(largest_count(o.ids, o.dtable.shape[0], o.slice)), StoredAs::accumulator);
   }
   void operator()(PositionWeight const& o) const {
     Dense dy = load_absolute(o.dy), sums(o.dpositions.dims());
@@ -121,6 +123,8 @@ struct Analyse {
   }
 
   void operator()(CrossEntropy const& o) const { rounding::cross_entropy(to, o); }
+  void operator()(SoftmaxPart const& o) const { rounding::softmax_part(to, o); }
+  void operator()(SlicedCrossEntropy const& o) const { rounding::sliced_cross_entropy(to, o); }
   void operator()(SquaredError const& o) const { rounding::squared_error(to, o); }
 
   void operator()(Convolution const& o) const { rounding::convolution(to, o); }

@@ -26,6 +26,8 @@ void layer_norm(Analysis& to, LayerNorm const& op);
 void layer_norm_input(Analysis& to, LayerNormInput const& op);
 void layer_norm_weight(Analysis& to, LayerNormWeight const& op);
 void cross_entropy(Analysis& to, CrossEntropy const& op);
+void softmax_part(Analysis& to, SoftmaxPart const& op);
+void sliced_cross_entropy(Analysis& to, SlicedCrossEntropy const& op);
 void squared_error(Analysis& to, SquaredError const& op);
 void convolution(Analysis& to, Convolution const& op);
 void convolution_input(Analysis& to, ConvolutionInput const& op);

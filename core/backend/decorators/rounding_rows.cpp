@@ -4,6 +4,7 @@
 
 #include "backend/decorators/rounding_parts.hpp"
 #include "backend/op_access.hpp"
+#include "backend/reference/loops_sliced_loss.hpp"
 
 namespace shardmark::rounding {
 namespace {
@@ -105,6 +106,45 @@ void cross_entropy(Analysis& to, CrossEntropy const& o) {
     for (std::int64_t j = 0; j < n; ++j) {
       double const p = std::exp(row[j] - highest) / sum;
       double const exponent_error = std::abs(row[j]) + std::abs(highest);
+      dlogits[r * n + j] = std::abs(o.scale) * (p * (1 + exponent_error + sum_error) + (j == target ? 1 : 0));
+    }
+  }
+  to.add(o.tally, std::move(tally), 1, StoredAs::exact);
+  if (o.dlogits) to.add(o.dlogits, std::move(dlogits), 1, StoredAs::storage);
+}
+
+void softmax_part(Analysis& to, SoftmaxPart const& o) {
+  std::int64_t const rows = rows_of(o.logits), n = columns_of(o.logits);
+  Dense const x = to.bench.load(o.logits);
+  Dense part(o.part.dims());
+  for (std::int64_t r = 0; r < rows && n > 0; ++r) {
+    double const* const row = x.values().data() + r * n;
+    double const highest = *std::max_element(row, row + n);
+    double& sum = part[r * softmax_part_size];
+    for (std::int64_t j = 0; j < n; ++j)
+      sum += std::exp(row[j] - highest) * (1 + std::abs(row[j]) + std::abs(highest) + std::sqrt(double(n)));
+  }
+  // What isn't summed is selected.
+  to.add(o.part, std::move(part), 1, StoredAs::exact);
+}
+
+void sliced_cross_entropy(Analysis& to, SlicedCrossEntropy const& o) {
+  std::int64_t const rows = rows_of(o.logits), n = columns_of(o.logits), slices = o.parts.shape[0];
+  Dense const x = to.bench.load(o.logits);
+  Dense parts = to.bench.load(o.parts), tally{3}, dlogits(o.logits.dims());
+  for (std::int64_t r = 0; r < rows; ++r) {
+    if (o.target.as<std::int32_t>()[r] < 0) continue;
+    reference::MergedRow const merged = reference::merge_row<double>(parts.view(), r);
+    std::int64_t const target = reference::target_column(o.target, r, o.first, n);
+    double sum_error = double(slices);  // relative: of the parts' exponents, and of adding them
+    for (std::int64_t s = 0; s < slices; ++s) {
+      double const* const part = parts.values().data() + (s * rows + r) * softmax_part_size;
+      sum_error += part[0] * std::exp(part[1] - merged.highest) / merged.sum * (std::abs(part[1]) + std::abs(merged.highest));
+    }
+    tally[0] += std::abs(merged.highest + std::log(merged.sum)) + std::abs(merged.highest) + std::abs(merged.wanted) + sum_error;
+    for (std::int64_t j = 0; j < n; ++j) {
+      double const logit = x[r * n + j], p = std::exp(logit - merged.highest) / merged.sum;
+      double const exponent_error = std::abs(logit) + std::abs(merged.highest);
       dlogits[r * n + j] = std::abs(o.scale) * (p * (1 + exponent_error + sum_error) + (j == target ? 1 : 0));
     }
   }

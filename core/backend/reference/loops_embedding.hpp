@@ -5,10 +5,12 @@
 
 namespace shardmark::reference {
 
-inline std::int64_t token(View const& ids, std::int64_t t, std::int64_t vocabulary) {
+/// Row of token `t` in a table of `rows` rows; -1: another slice of the table has it.
+inline std::int64_t token(View const& ids, std::int64_t t, std::int64_t rows, TableSlice const& slice) {
   std::int64_t const id = ids.as<std::int32_t>()[t];
-  expect(id >= 0 && id < vocabulary, "embedding: a token id lies outside the vocabulary");
-  return id;
+  expect(id >= 0 && id < (slice.vocabulary == 0 ? rows : slice.vocabulary), "embedding: a token id lies outside the vocabulary");
+  std::int64_t const row = id - slice.first;
+  return row < 0 || row >= rows ? -1 : row;
 }
 
 template <class T>
@@ -16,8 +18,13 @@ void embedding(Embedding const& o) {
   using A = Accumulator<T>;
   std::int64_t const length = o.ids.shape[1], width = o.table.shape[1], tokens = rows_of(o.y);
   for (std::int64_t t = 0; t < tokens; ++t) {
-    T const* const from = row<T>(o.table, token(o.ids, t, o.table.shape[0]));
+    std::int64_t const at = token(o.ids, t, o.table.shape[0], o.slice);
     T* const y = row<T>(o.y, t);
+    if (at < 0) {
+      for (std::int64_t j = 0; j < width; ++j) y[j] = T(0);
+      continue;
+    }
+    T const* const from = row<T>(o.table, at);
     if (!o.positions) {
       for (std::int64_t j = 0; j < width; ++j) y[j] = from[j];
     } else {
@@ -44,7 +51,8 @@ void embedding_weight(EmbeddingWeight const& o) {
   std::int64_t const tokens = rows_of(o.dy);
   if (o.write == Write::overwrite) clear_rows<A>(o.dtable, 0);
   for (std::int64_t t = 0; t < tokens; ++t)
-    add_row<T>(row<A>(o.dtable, token(o.ids, t, o.dtable.shape[0])), row<T>(o.dy, t), o.dtable.shape[1]);
+    if (std::int64_t const at = token(o.ids, t, o.dtable.shape[0], o.slice); at >= 0)
+      add_row<T>(row<A>(o.dtable, at), row<T>(o.dy, t), o.dtable.shape[1]);
 }
 
 template <class T>

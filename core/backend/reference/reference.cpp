@@ -11,6 +11,7 @@
 #include "backend/reference/loops_matmul.hpp"
 #include "backend/reference/loops_memory.hpp"
 #include "backend/reference/loops_normalisation.hpp"
+#include "backend/reference/loops_sliced_loss.hpp"
 #include "backend/reference/loops_update.hpp"
 
 namespace shardmark {
@@ -89,6 +90,12 @@ struct Interpreter {
   }
   void operator()(CrossEntropy const& o) {
     with_floating(o.logits.dtype, [&](auto t) { cross_entropy<decltype(t)>(o); });
+  }
+  void operator()(SoftmaxPart const& o) {
+    with_floating(o.logits.dtype, [&](auto t) { softmax_part<decltype(t)>(o); });
+  }
+  void operator()(SlicedCrossEntropy const& o) {
+    with_floating(o.logits.dtype, [&](auto t) { sliced_cross_entropy<decltype(t)>(o); });
   }
   void operator()(SquaredError const& o) {
     with_floating(o.y.dtype, [&](auto t) { squared_error<decltype(t)>(o); });

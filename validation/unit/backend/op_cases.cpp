@@ -111,6 +111,17 @@ class Cases {
       View const y = make.numbers({s.batch, s.length, s.columns});
       out_.push_back(make.finish(Embedding{ids, table, place, y}));
     }
+    // Rows [3, 3 + vocabulary) of a larger table.
+    TableSlice const some{3, s.vocabulary + 8};
+    CaseMaker part = maker("embedding/slice");
+    View const any = part.integers(DType::i32, {s.batch, s.length}, some.vocabulary);
+    View const rows = part.numbers({s.vocabulary, s.columns}, s.padding), places = part.numbers({s.length + 2, s.columns});
+    View const sum = part.numbers({s.batch, s.length, s.columns});
+    out_.push_back(part.finish(Embedding{any, rows, places, sum, some}));
+    CaseMaker own = maker("embedding_weight/slice");
+    View const all = own.integers(DType::i32, {s.batch, s.length}, some.vocabulary);
+    View const g = own.numbers({s.batch, s.length, s.columns}), drows = own.numbers_as(own.sum_type(), {s.vocabulary, s.columns});
+    out_.push_back(own.finish(EmbeddingWeight{all, g, drows, Write::overwrite, some}));
     for (Write write : {Write::overwrite, Write::accumulate}) {
       CaseMaker token = maker(fmt::format("embedding_weight/{}", int(write)));
       View const ids = token.integers(DType::i32, {s.batch, s.length}, s.vocabulary);
@@ -135,10 +146,33 @@ class Cases {
       View const dlogits = gradient ? make.numbers({s.rows, s.vocabulary}) : View{};
       out_.push_back(make.finish(CrossEntropy{logits, target, tally, dlogits, 0.125}));
     }
+    sliced_losses();
     CaseMaker make = maker("squared_error");
     View const y = make.numbers({s.rows, s.columns}), target = make.numbers({s.rows, s.columns});
     View const tally = make.zeros_as(DType::f64, {3}), dy = make.numbers({s.rows, s.columns});
     out_.push_back(make.finish(SquaredError{y, target, tally, dy, 0.25}));
+  }
+
+  /// The vocabulary in two slices, of which the first is larger.
+  void sliced_losses() {
+    CaseSize const& s = size_;
+    std::int64_t const first = (s.vocabulary + 1) / 2, columns = s.vocabulary - first;
+    CaseMaker one = maker("softmax_part");
+    View const logits = one.numbers({s.rows, columns}, s.padding);
+    View const target = one.integers(DType::i32, {s.rows}, s.vocabulary);
+    if (s.rows > 2) target.as<std::int32_t>()[1] = -1;
+    View const part = one.numbers_as(one.sum_type(), {s.rows, softmax_part_size});
+    out_.push_back(one.finish(SoftmaxPart{logits, target, part, first}));
+    for (bool gradient : {true, false}) {
+      CaseMaker make = maker(fmt::format("sliced_cross_entropy/{}", gradient ? "train" : "evaluate"));
+      View const left = make.numbers({s.rows, first}), right = make.numbers({s.rows, columns}, s.padding);
+      View const wanted = make.integers(DType::i32, {s.rows}, s.vocabulary);
+      if (s.rows > 2) wanted.as<std::int32_t>()[1] = -1;
+      View const parts = make.numbers_as(make.sum_type(), {2, s.rows, softmax_part_size}), tally = make.zeros_as(DType::f64, {3});
+      fill_parts(left, right, wanted, parts);
+      View const dlogits = gradient ? make.numbers({s.rows, columns}) : View{};
+      out_.push_back(make.finish(SlicedCrossEntropy{right, wanted, parts, tally, dlogits, first, 0.125}));
+    }
   }
 
   void memory() {
@@ -254,6 +288,19 @@ class Cases {
     if (grid_ == DType::bf16) dy.apply([](double x) { return double(float(bfloat16(float(x)))); });
     CaseMaker::set(y, dy.values());
     CaseMaker::set(lse, dlse.values());
+  }
+
+  /// The parts of two slices by the reference in fp64, rounded like other numbers.
+  static void fill_parts(View const& left, View const& right, View const& target, View const& parts) {
+    auto const backend = make_reference_backend();
+    HostStream stream(0);
+    Bench bench(*backend, stream);
+    Dense dl = bench.load(left), dr = bench.load(right), both(parts.dims());
+    View const rows = both.view();
+    bench.run(SoftmaxPart{dl.view(), target, slice(rows, 0, 0, 1), 0});
+    bench.run(SoftmaxPart{dr.view(), target, slice(rows, 0, 1, 2), columns_of(left)});
+    both.apply([](double x) { return double(float(x)); });
+    CaseMaker::set(parts, both.values());
   }
 
   struct Master {

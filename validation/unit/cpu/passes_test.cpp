@@ -150,6 +150,36 @@ TEST_P(PassesOn, CrossEntropyCountsTheLowestOfEqualLogits) {
   EXPECT_EQ(tally.as<double>()[2], 1);
 }
 
+TEST_P(PassesOn, SlicedCrossEntropy) {
+  for (DType const type : testing::floats)
+    for (std::int64_t const rows : {0, 1, 33})
+      for (std::int64_t const n : {1, 2, 33, 1500}) {
+        std::string const what = "sliced_cross_entropy " + describe(type, rows, n);
+        View const logits = bench.random(type, {rows, n}, -5, 5, 1), target = bench.integers(DType::i32, {rows}, -1, n);
+        View const parts = bench.make(accumulator(type), {3, rows, softmax_part_size});
+        std::int64_t const cuts[] = {0, n / 3, n / 3, n};  // the second slice is empty
+        auto const columns = [&](View const& of, std::size_t s) { return slice(of, 1, cuts[s], cuts[s + 1]); };
+        for (std::size_t s = 0; s < 3; ++s)
+          expect_like_reference(SoftmaxPart{columns(logits, s), target, slice(parts, 0, std::int64_t(s), std::int64_t(s) + 1), cuts[s]},
+                                what + " part", 32 + std::sqrt(double(n)));
+        for (std::size_t const s : {0u, 2u}) {
+          View const tally = bench.random(DType::f64, {3}), expected_tally = bench.copy(tally);
+          SlicedCrossEntropy const op{
+              columns(logits, s), target, parts, tally, bench.make(type, {rows, cuts[s + 1] - cuts[s]}), cuts[s], 0.25};
+          SlicedCrossEntropy expected = op;
+          expected.tally = expected_tally;
+          expected.dlogits = bench.copy(op.dlogits);
+          run(op);
+          run_reference(expected);
+          testing::expect_close(op.dlogits, expected.dlogits, what, 32);
+          testing::expect_same_bits(tally, expected_tally, what + " tally: parts are merged alike");
+          View const in_place = bench.copy(op.logits);
+          run(SlicedCrossEntropy{in_place, target, parts, expected_tally, in_place, cuts[s], 0.25});
+          testing::expect_same_bits(in_place, op.dlogits, what + " in place");
+        }
+      }
+}
+
 TEST_P(PassesOn, SquaredError) {
   for (DType const type : testing::floats)
     expect_like_reference(
@@ -180,9 +210,11 @@ TEST_P(PassesOn, Embedding) {
         View const table = bench.random(type, {11, n}), positions = bench.random(type, {6, n});
         expect_like_reference(Embedding{ids, table, positions, bench.make(type, {batch, 5, n})}, "embedding", 0);
         expect_like_reference(Embedding{ids, table, {}, bench.make(type, {batch, 5, n})}, "embedding without positions", 0);
+        expect_like_reference(Embedding{ids, slice(table, 0, 3, 7), positions, bench.make(type, {batch, 5, n}), {3, 11}}, "slice", 0);
         View const dy = bench.random(type, {batch, 5, n}, -1, 1, 1);
         for (Write const write : {Write::overwrite, Write::accumulate}) {
           expect_like_reference(EmbeddingWeight{ids, dy, bench.random(type, {11, n}), write}, "embedding_weight", 0);
+          expect_like_reference(EmbeddingWeight{ids, dy, bench.random(type, {4, n}), write, {3, 11}}, "embedding_weight of a slice", 0);
           expect_like_reference(PositionWeight{dy, bench.random(type, {6, n}), write}, "position_weight", 0);
         }
       }
