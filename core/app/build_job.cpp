@@ -83,8 +83,9 @@ Schedule lowered_schedule(Strategy const& strategy, Options const& options, std:
   schedule.sum = sum_order(options);
   schedule = refine(schedule, blocks, partition(options, blocks, int(schedule.lane_of_chunk.size())));
   if (auto const rule = recompute_rule(options, schedule)) schedule = recompute(schedule, *rule);
-  if (strategy.reduced_over() != 0) schedule = bucket(schedule, blocks, bucket_rule(options));
-  return lower(schedule, blocks, strategy.reduced_over(), options.overlap ? Overlap::on : Overlap::off);
+  Axes const over = strategy.reduced_over(ranks);
+  if (over != 0) schedule = bucket(schedule, blocks, bucket_rule(options));
+  return lower(schedule, blocks, over, options.overlap ? Overlap::on : Overlap::off);
 }
 
 BucketRule bucket_rule(Options const& options) {

@@ -186,7 +186,7 @@ Exit compare_on_ranks(RankContext const& context) {
 constexpr char const* overview =
     "shardmark: benchmarks and proofs for training neural networks on many processors\n\n"
     "  shardmark compare [options]   all strategies at one model, batch and seed, in one table\n"
-    "  serial | ddp | model_parallel | gpipe | pipedream plan|verify|bench [options]   one strategy\n\n"
+    "  serial | ddp | accumulation | model_parallel | gpipe | pipedream plan|verify|bench [options]   one strategy\n\n"
     "Every program has --help and --version.\n";
 
 }  // namespace

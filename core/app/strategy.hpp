@@ -11,6 +11,7 @@
 #include "data/dataset.hpp"
 #include "schedule/closed_forms.hpp"
 #include "schedule/schedule.hpp"
+#include "verify/verification.hpp"
 
 namespace shardmark {
 
@@ -26,6 +27,14 @@ struct Prediction {
 struct Lag {
   UpdateOf update = UpdateOf::batch;
   std::vector<int> of_chunk = {};  // updates by which a chunk's weights lag behind the latest; empty: none does
+};
+
+struct RankContext;
+
+/// What a strategy compares besides the proof that all share; the same checks on every rank.
+struct Supplement {
+  std::vector<Check> checks = {};  // join the verdict
+  std::string text = {};           // printed behind the table of checks; of rank 0
 };
 
 class Strategy {
@@ -44,12 +53,17 @@ class Strategy {
   /// How far its weights lag, by theory; none for synchronous strategies.
   virtual Lag lag(Options const&, int /*ranks*/) const { return {}; }
   /// The axes over which gradients are reduced; 0: none.
-  virtual Axes reduced_over() const { return 0; }
+  virtual Axes reduced_over(int /*ranks*/) const { return 0; }
   virtual Prediction predict(Options const& options, std::vector<BlockShape> const& blocks, int ranks) const = 0;
+  /// Part of `verify`, behind its proof. Collective.
+  virtual Supplement supplement(RankContext const&) const { return {}; }
 };
 
 /// The closed forms of a pipeline; those of time only where nothing is recomputed.
 Prediction predict_pipeline(Options const& options, Pipeline kind, PipelineShape shape);
+
+/// Of replicas whose gradients are all-reduced in buckets.
+Prediction predict_all_reduces(Options const& options, std::vector<BlockShape> const& blocks, int ranks);
 
 /// The blocks of each chunk: chunk c has [first[c], first[c+1]). By --balance, or so that the largest cost of a chunk is least.
 /// @throws BadRequest more chunks than blocks, or another sum of blocks

@@ -174,15 +174,17 @@ Exit run_verify(RankContext const& context) {
   int const replicas = context.strategy.mesh(options, context.world.size()).data;
   auto const data = build_dataset(options, replicas, JobPurpose::proof);
   if (!options.json.empty() && options.json != "-" && context.prints()) record::require_appendable(options.json, "--json");
-  Verification const result = verify(request_for(context, options, data), context.world);
+  Verification result = verify(request_for(context, options, data), context.world);
+  Supplement supplement = context.strategy.supplement(context);
+  result.add(std::move(supplement.checks));
   if (context.prints()) {
     auto const model = build_model(options, data->shape(), options.dtype, JobPurpose::proof);
     std::string const json = to_json(result, environment_of(context));
     if (options.json == "-") {
       fmt::print("{}\n", json);
     } else {
-      fmt::print("{}   {}\n\n{}\n", describe_run(options, options.program + " verify", model->spec, replicas),
-                 count_of(context.world.size(), "rank"), table(result));
+      fmt::print("{}   {}\n\n{}\n{}", describe_run(options, options.program + " verify", model->spec, replicas),
+                 count_of(context.world.size(), "rank"), table(result), supplement.text);
       if (!options.json.empty()) record::append_line(options.json, json);
       fmt::print("SHARDMARK {} {} checks={} failed={} worst_ratio={:.3g} seconds={:.1f}\n", options.program, name(result.verdict),
                  result.checks.size(), result.count(Verdict::failed), result.worst_ratio(), result.seconds);

@@ -1,5 +1,7 @@
 #include "verify/verification.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace shardmark {
@@ -43,6 +45,18 @@ int Verification::count(CheckKind kind) const {
 int Verification::count(Verdict of_checks) const {
   return int(std::count_if(checks.begin(), checks.end(), [&](Check const& c) { return c.verdict == of_checks; }));
 }
+
+void Verification::add(std::vector<Check> more) {
+  for (Check& check : more) {
+    verdict = worse(verdict, check.verdict);
+    if (first_divergence.empty() && check.verdict == Verdict::failed) {
+      first_divergence = fmt::format("{}: {} ({})", check.module, check.tensor, check.part);
+      fingerprint = check.note;
+    }
+    checks.push_back(std::move(check));
+  }
+}
+
 double Verification::worst_ratio() const {
   double worst = 0;
   for (Check const& c : checks)

@@ -54,6 +54,8 @@ struct Verification {
 
   int count(CheckKind kind) const;
   int count(Verdict of_checks) const;
+  /// More checks, with what they mean for the verdict.
+  void add(std::vector<Check> more);
   /// Largest ratio among bounded and null-gradient checks.
   double worst_ratio() const;
 };

@@ -28,36 +28,10 @@ class Ddp final : public Strategy {
 
   /// The algorithm: each replica does what serial does; reduce is one all-reduce a bucket.
   Schedule plan(Options const& options, int) const override { return plan_sequential("ddp", options.micros); }
-  Axes reduced_over() const override { return axes(Axis::data); }
+  Axes reduced_over(int) const override { return axes(Axis::data); }
 
   Prediction predict(Options const& options, std::vector<BlockShape> const& blocks, int ranks) const override {
-    Prediction out;
-    for (BlockShape const& block : blocks)
-      for (std::int64_t n : block.elements) out.reduced_elements += n;
-    int const times = options.reduce_order == Inside::replicas ? options.micros : 1;
-    out.reduced_elements *= times;
-    out.wire_elements = 2.0 * (ranks - 1) / ranks * double(out.reduced_elements);
-    out.reductions = count_buckets(blocks, bucket_rule(options)) * times;
-    return out;
-  }
-
- private:
-  /// Greedy filling in backward order; the closed form that the counted reductions must equal.
-  static std::int64_t count_buckets(std::vector<BlockShape> const& blocks, BucketRule const& rule) {
-    std::vector<std::int64_t> bytes;
-    for (auto block = blocks.rbegin(); block != blocks.rend(); ++block)
-      for (std::int64_t n : block->elements) bytes.push_back(n * std::int64_t(rule.element_bytes));
-    std::int64_t buckets = 0, open = 0;
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-      std::int64_t const cap = buckets == 1 ? rule.first_cap_bytes : rule.cap_bytes;
-      bool const alone = rule.last_alone && i + 1 == bytes.size();
-      if (buckets == 0 || open + bytes[i] > cap || alone) {
-        ++buckets;
-        open = 0;
-      }
-      open += bytes[i];
-    }
-    return buckets;
+    return predict_all_reduces(options, blocks, ranks);
   }
 };
 
