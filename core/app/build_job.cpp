@@ -96,10 +96,11 @@ BucketRule bucket_rule(Options const& options) {
   return rule;
 }
 
-std::shared_ptr<Model const> build_model(Options const& options, SampleShape const& sample, DType dtype, JobPurpose purpose) {
+std::shared_ptr<Model const> build_model(Options const& options, SampleShape const& sample, DType dtype, JobPurpose purpose,
+                                         TensorPart part) {
   InitialStyle const style = purpose == JobPurpose::proof ? InitialStyle::verifying : InitialStyle::training;
   if (options.model == ModelKind::mlp)
-    return std::make_shared<Model const>(make_mlp(mlp_config(options, sample), dtype, options.seed, style));
+    return std::make_shared<Model const>(make_mlp(mlp_config(options, sample), dtype, options.seed, style, part));
   if (options.model == ModelKind::convnet)
     return std::make_shared<Model const>(make_convnet(convnet_config(options, sample), dtype, options.seed, style));
   return std::make_shared<Model const>(make_gpt({.layers = options.layers,
@@ -109,7 +110,7 @@ std::shared_ptr<Model const> build_model(Options const& options, SampleShape con
                                                  .vocab = options.vocab,
                                                  .dropout = options.dropout,
                                                  .tied = options.tied_embeddings ? Tied::yes : Tied::no},
-                                                dtype, options.seed, style));
+                                                dtype, options.seed, style, part));
 }
 
 std::shared_ptr<Dataset const> build_dataset(Options const& options, int replicas, JobPurpose purpose) {
@@ -144,6 +145,10 @@ Job build_job(Options const& options, Strategy const& strategy, int ranks, DType
   job.mesh = strategy.mesh(options, ranks);
   require_fit(options, job.mesh.data);
   job.model = build_model(options, data->shape(), dtype, purpose);
+  int const parts = job.mesh.tensor;
+  auto const part = [&](int p) { return build_model(options, data->shape(), dtype, purpose, {parts, p}); };
+  for (int p = 0; parts > 1 && p < parts; ++p) job.parts.push_back(part(p));
+  if (parts > 1) job.in_parts = part(TensorPart::all_parts);
   job.data = std::move(data);
   auto const blocks = job.model->shapes();
   job.schedule = lowered_schedule(strategy, options, blocks, ranks);
@@ -161,15 +166,15 @@ Job build_job(Options const& options, Strategy const& strategy, int ranks, DType
   return job;
 }
 
-Options reduced_twin(Options options, int chunks) {
+Options reduced_twin(Options options, int chunks, int parts) {
   // Odd sizes, ragged counts and short updates: nothing divides by accident (docs/method.md).
   options.data = "synthetic";
   options.warmup = 0;
   options.layers = std::max(2, chunks);  // a block for each chunk of a pipeline
   options.balance = "auto";
   options.split_points.clear();
-  options.hidden = options.model == ModelKind::convnet ? 7 : 48;
-  options.heads = 3;
+  options.hidden = options.model == ModelKind::convnet ? 7 : 48 * parts;
+  options.heads = 3 * parts;
   options.seq = 17;
   options.vocab = 61;
   options.bucket_mib = std::min(options.bucket_mib, 0.0625);  // several buckets, as in the timed run

@@ -14,7 +14,8 @@ namespace shardmark {
 enum class JobPurpose : std::uint8_t { training, proof };
 
 /// @param sample the data set's; it decides the width and the classes of an mlp
-std::shared_ptr<Model const> build_model(Options const& options, SampleShape const& sample, DType dtype, JobPurpose purpose);
+std::shared_ptr<Model const> build_model(Options const& options, SampleShape const& sample, DType dtype, JobPurpose purpose,
+                                         TensorPart part = {});
 std::shared_ptr<Dataset const> build_dataset(Options const& options, int replicas, JobPurpose purpose);
 /// The part of the data that training doesn't see. @throws BadRequest when there is none.
 std::shared_ptr<Dataset const> build_held_out(Options const& options);
@@ -25,8 +26,8 @@ Job build_job(Options const& options, Strategy const& strategy, int ranks, DType
               std::shared_ptr<Dataset const> data);
 
 /// The same mesh, schedule, communicator and algorithms with a small model that has a block for each of `chunks`, for the proof in `bench`
-/// (docs/method.md).
-Options reduced_twin(Options options, int chunks);
+/// (docs/method.md), and three heads for each of `parts` tensor-parallel ranks.
+Options reduced_twin(Options options, int chunks, int parts = 1);
 
 std::unique_ptr<Backend> build_backend(Options const& options, Determinism determinism);
 

@@ -62,17 +62,23 @@ Evaluated evaluate(Rig& rig, RankContext const& context, HostExchange& exchange)
     for (std::size_t i = 0; i < total.size(); ++i) total[i] += tally[i];
     context.board.beat();
   }
+  if (rig.mesh().coordinate(Axis::tensor) > 0) total = {};  // tensor-parallel ranks all know the same
   for (double& t : total) t = exchange.sum(t);
   double const counted = std::max(1.0, total[1]);
   return {total[0] / counted, total[2] / counted, std::int64_t(total[1])};
 }
 
-bool replicas_equal(Rig& rig) {
-  // Pipeline stages hold other weights: only the ranks along the data axis must agree.
-  HostExchange exchange(rig.mesh().over(axes(Axis::data)));
-  std::uint64_t const mine = rig.program().weights_hash();
-  auto const all = exchange.gather({double(mine >> 32), double(mine & 0xffffffffu)});
+bool equal_over(Communicator& group, std::uint64_t hash) {
+  HostExchange exchange(group);
+  auto const all = exchange.gather({double(hash >> 32), double(hash & 0xffffffffu)});
   return std::all_of(all.begin(), all.end(), [&](auto const& of_rank) { return of_rank == all.front(); });
+}
+
+/// Pipeline stages and tensor-parallel ranks hold other weights: only the ranks along the data axis must agree in all of them, those along
+/// the tensor axis in what they hold copies of.
+bool replicas_equal(Rig& rig) {
+  bool const replicas = equal_over(rig.mesh().over(axes(Axis::data)), rig.program().weights_hash());
+  return equal_over(rig.mesh().over(axes(Axis::tensor)), rig.program().copies_hash()) && replicas;
 }
 
 /// Weights are the checkpoint's or broadcast from rank 0, and every replica has the same bits (case 71).

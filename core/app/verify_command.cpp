@@ -96,7 +96,8 @@ std::string reference_name(std::string_view backend) { return fmt::format("seria
 /// The reduced twin as it will be timed (bounded); deterministic besides, for the bitwise checks.
 Verification prove_reduced(RankContext const& context, record::ReducedTwin& out) {
   int const chunks = int(coarse_schedule(context.strategy, context.options, context.world.size()).lane_of_chunk.size());
-  Options small = reduced_twin(context.options, chunks);
+  int const parts = context.strategy.mesh(context.options, context.world.size()).tensor;
+  Options small = reduced_twin(context.options, chunks, parts);
   int const replicas = context.strategy.mesh(small, context.world.size()).data;
   auto const data = build_dataset(small, replicas, JobPurpose::proof);
   Verification result = verify(request_for(context, small, data), context.world);

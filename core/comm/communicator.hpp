@@ -85,6 +85,7 @@ struct Exchange {
   int root = 0;
   Reduction reduction = Reduction::fixed_tree;
   std::string_view purpose = "";  // for ledgers and traces; a string literal
+  Axes axes = 0;                  // of the mesh's group on which it is posted; the mesh writes it, 0 elsewhere
 };
 
 class Communicator {

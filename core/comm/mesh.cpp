@@ -30,6 +30,30 @@ std::vector<int> colours(MeshShape shape, Colour&& colour) {
   return out;
 }
 
+/// A group of the mesh: says of each exchange on which axes it is.
+class OnAxes final : public Communicator {
+ public:
+  OnAxes(std::unique_ptr<Communicator> group, Axes axes) : group_(std::move(group)), axes_(axes) {}
+  int rank() const override { return group_->rank(); }
+  int size() const override { return group_->size(); }
+  Request post(Stream& producer, std::span<Message const> messages) override { return group_->post(producer, messages); }
+  Request post(Stream& producer, Exchange const& exchange) override {
+    Exchange placed = exchange;
+    placed.axes = axes_;
+    return group_->post(producer, placed);
+  }
+  void progress() override { group_->progress(); }
+  int outstanding() const override { return group_->outstanding(); }
+  void abort(std::string_view reason) noexcept override { group_->abort(reason); }
+  std::unique_ptr<Communicator> split(std::span<int const> colours) override { return group_->split(colours); }
+  std::optional<Region> symmetric(std::size_t bytes) override { return group_->symmetric(bytes); }
+  std::string_view name() const override { return group_->name(); }
+
+ private:
+  std::unique_ptr<Communicator> group_;
+  Axes axes_;
+};
+
 }  // namespace
 
 Mesh::Mesh(Communicator& world, MeshShape shape, std::vector<NamedGroup> const& named) : world_(world), shape_(shape) {
@@ -37,13 +61,15 @@ Mesh::Mesh(Communicator& world, MeshShape shape, std::vector<NamedGroup> const& 
                 {fmt::format("a mesh of {} x {} x {} ranks doesn't fit {} ranks", shape.data, shape.pipeline, shape.tensor, world.size()),
                  "data x pipeline x tensor must be the number of ranks", "change --dp, --pp or --tp, or start as many ranks"});
   for (Axes set = 0; set < over_.size(); ++set)
-    over_[set] = world.split(colours(shape, [&](Place3 at) { return colour_of(shape, at, set); }));
+    over_[set] = std::make_unique<OnAxes>(world.split(colours(shape, [&](Place3 at) { return colour_of(shape, at, set); })), set);
   for (NamedGroup const& group : named) {
     auto const colour = [&](Place3 at) {
       bool const member = std::find(group.stages.begin(), group.stages.end(), at.pipeline) != group.stages.end();
       return member ? at.data * shape.tensor + at.tensor : -1;
     };
-    named_.emplace_back(group.name, world.split(colours(shape, colour)));
+    // Absent on ranks that aren't members.
+    if (auto members = world.split(colours(shape, colour)))
+      named_.emplace_back(group.name, std::make_unique<OnAxes>(std::move(members), axes(Axis::pipeline)));
   }
 }
 
@@ -54,7 +80,7 @@ Communicator& Mesh::over(Axes axes) {
 
 Communicator& Mesh::named(std::string_view group) {
   for (auto const& [name, communicator] : named_)
-    if (name == group && communicator != nullptr) return *communicator;
+    if (name == group) return *communicator;
   throw Error(Exit::rank_failed, fmt::format("this rank isn't a member of the group {}", group));
 }
 

@@ -6,6 +6,7 @@
 
 #include "model/batch_norm.hpp"
 #include "model/layers.hpp"
+#include "model/parallel_linear.hpp"
 #include "model/zoo.hpp"
 
 namespace shardmark {
@@ -19,9 +20,17 @@ class BlockBuilder {
     slots_ += L::slots;
     return *this;
   }
-  BlockBuilder& dropout(double p, std::uint64_t layer) {
-    if (p > 0) layers_.push_back(std::make_unique<DropoutLayer>(p, layer));
+  /// @param cut  of what is dropped, a part of `full_width` columns
+  BlockBuilder& dropout(double p, std::uint64_t layer, Slice cut = {}, std::int64_t full_width = 0) {
+    if (p > 0) layers_.push_back(std::make_unique<DropoutLayer>(p, layer, cut, full_width));
     return *this;
+  }
+  /// A linear layer, cut by columns or rows where the model is a part.
+  BlockBuilder& column(TensorPart part, Linear::Parameters parameters, Activation activation, InputIs input = InputIs::activation) {
+    return part.cuts() ? add<ColumnParallelLinear>(parameters, activation, input) : add<Linear>(parameters, activation);
+  }
+  BlockBuilder& row(TensorPart part, Linear::Parameters parameters, Activation activation) {
+    return part.cuts() ? add<RowParallelLinear>(parameters, activation) : add<Linear>(parameters, activation);
   }
   /// What was added since the last call becomes one residual branch.
   BlockBuilder& residual() {

@@ -22,8 +22,6 @@ class ChannelsLast final : public Layer {
   ImageShape image_;
 };
 
-enum class InputIs : std::uint8_t { data, activation };
-
 /// Convolution without bias: [rows H W, C] -> [rows OH OW, O]. weight [O, height, width, C]: PyTorch's [O, C, height, width] in its
 /// channels_last format. Of data, no input gradient is made.
 class Convolve final : public Layer {

@@ -4,25 +4,13 @@
 #include "model/layer.hpp"
 
 namespace shardmark {
-namespace {
-
-/// Index in the full tensor of element `i` of the slice.
-std::int64_t full_index(ParamSpec const& param, std::int64_t i) {
-  if (param.slice.dim < 0) return i;
-  std::int64_t inner = 1;  // elements behind one step of the sliced dimension
-  for (std::size_t d = std::size_t(param.slice.dim) + 1; d < param.full.size(); ++d) inner *= param.full[d];
-  std::int64_t const here = param.shape[std::size_t(param.slice.dim)], all = param.full[std::size_t(param.slice.dim)];
-  std::int64_t const outer = i / (here * inner), along = i / inner % here, rest = i % inner;
-  return (outer * all + param.slice.begin + along) * inner + rest;
-}
-
-}  // namespace
 
 std::vector<double> initial_values(ParamSpec const& param, std::uint64_t seed) {
   Randoms const random(seed, Purpose::initial_weights, stream_of(param.name));
   std::vector<double> out(std::size_t(param.elements()));
+  SliceLayout const layout = param.layout();
   for (std::int64_t i = 0; i < param.elements(); ++i) {
-    auto const at = std::uint64_t(full_index(param, i));
+    auto const at = std::uint64_t(layout(i));
     double value = 0;
     switch (param.initial.kind) {
       case Initial::Kind::zero:

@@ -45,6 +45,9 @@ class Stash {
   Keep keep_;
 };
 
+/// Of data, a layer makes no input gradient.
+enum class InputIs : std::uint8_t { data, activation };
+
 /// One micro-batch on this rank's device. `rows` may be 0.
 struct MicroBatch {
   MicroId id;
@@ -64,6 +67,7 @@ class Observer {
 };
 
 class Pieces;
+class TensorGroup;
 class DeferredStatistics;
 
 struct Context {
@@ -73,7 +77,8 @@ struct Context {
   ParameterStore& store;
   Version version;
   MicroBatch const& micro;
-  Pieces& pieces;  // of this micro-batch, whose statistics are merged
+  Pieces& pieces;       // of this micro-batch, whose statistics are merged
+  TensorGroup& tensor;  // the parts into which layers are cut
   Pass pass = Pass::train;
   Running running = Running::keep;
   DeferredStatistics* deferred = nullptr;  // there with Running::defer
@@ -84,7 +89,7 @@ struct Context {
   void run(Op const& op) const { ops.run(stream, op); }
 };
 
-/// A layer knows its parameters and its slots in the block's stash; communicators are bound at construction.
+/// A layer knows its parameters and its slots in the block's stash; groups of ranks come with the context, so that a model has no rank.
 class Layer {
  public:
   virtual ~Layer() = default;
@@ -104,6 +109,8 @@ struct Block {
   std::vector<Segment> produces;       // gradient segments that its backward completes a leaf of
   std::vector<UnitId> reads;           // units whose weights it uses
   std::vector<std::int64_t> boundary;  // shape of its output for one sample; what crosses to the next block
+  Slice cut = {};                      // of the output's last dimension, where a rank has a part of it
+  std::int64_t full_width = 0;         // of that dimension in all, where it is cut
   double forward_flops = 0;            // per sample
 };
 

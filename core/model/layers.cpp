@@ -23,17 +23,19 @@ Tensor Linear::forward(Tensor x, Context& context, Stash& stash) {
     stash.save(first_ + 1, z, Until::input);
   }
   context.run(product);
-  if (activation_ == Activation::gelu && !b) {
-    Tensor z = y;
-    y = rows_by(context, x, w.shape[0]);
+  keep_input(x, stash);
+  return product.epilogue == Epilogue::bias_gelu ? y : activated(std::move(y), context, stash);
+}
+
+Tensor Linear::activated(Tensor z, Context& context, Stash& stash) const {
+  if (activation_ == Activation::none) return z;
+  // ReLU's gradient can be told from its output, which takes the place of its input; GELU's can't.
+  Tensor y = activation_ == Activation::relu ? z : rows_by(context, z, z.view.shape[1]);
+  if (activation_ == Activation::relu)
+    context.run(Relu{z.view, y.view});
+  else
     context.run(Gelu{z.view, y.view});
-    stash.save(first_ + 1, z, Until::input);
-  }
-  if (activation_ == Activation::relu) {
-    context.run(Relu{y.view, y.view});
-    stash.save(first_ + 1, y, Until::input);
-  }
-  stash.save(first_, x, Until::weight);
+  stash.save(first_ + 1, std::move(z), Until::input);
   return y;
 }
 
@@ -42,12 +44,17 @@ Tensor Linear::backward(Tensor dy, Context& context, Stash& stash, Wanted wanted
   if (wants_input(wanted)) {
     if (activation_ == Activation::gelu) context.run(GeluInput{stash[first_ + 1].view, dy.view, dy.view});
     if (activation_ == Activation::relu) context.run(ReluInput{stash[first_ + 1].view, dy.view, dy.view});
-    View const w = context.store.weights(parameters_.weight, parameters_.stacked, context.version);
-    dx = rows_by(context, dy, w.shape[1]);
-    context.run(Matmul{.a = dy.view, .b = w, .c = dx.view, .bias = {}, .aux = {}});
+    dx = input_gradient(dy, context);
     if (!wants_weight(wanted)) stash.save(first_ + 2, dy, Until::weight);
   }
   if (wants_weight(wanted)) weight_gradient(wants_input(wanted) ? dy.view : stash[first_ + 2].view, stash[first_].view, context);
+  return dx;
+}
+
+Tensor Linear::input_gradient(Tensor const& dz, Context& context) const {
+  View const w = context.store.weights(parameters_.weight, parameters_.stacked, context.version);
+  Tensor dx = rows_by(context, dz, w.shape[1]);
+  context.run(Matmul{.a = dz.view, .b = w, .c = dx.view, .bias = {}, .aux = {}});
   return dx;
 }
 
@@ -138,7 +145,7 @@ Tensor DropoutLayer::apply(Tensor x, Context& context) const {
   // One row of the mask's key is one sample; x holds all its positions.
   std::int64_t const rows = context.micro.rows;
   View const v = rows == 0 ? x.view : reshape(x.view, {rows, x.view.elements() / rows});
-  if (rows > 0) context.run(Dropout{v, v, context.micro.samples.view, p_, context.seed, layer_});
+  if (rows > 0) context.run(Dropout{v, v, context.micro.samples.view, p_, context.seed, layer_, cut_.begin, full_width_});
   return x;
 }
 

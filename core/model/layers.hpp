@@ -13,7 +13,7 @@ enum class Activation : std::uint8_t { none, gelu, relu };
 
 /// y = act(x W^T + b). x [T,I], W [O,I] (possibly several adjacent parameters stacked), b [O] or none.
 /// Backward: dX = dz W, dW = dz^T x, db = sum dz, dz = dy act'(z). With an activation, backward overwrites dy.
-class Linear final : public Layer {
+class Linear : public Layer {
  public:
   static constexpr std::size_t slots = 3;  // x (weight), z or y of the activation (input), dz (weight, split backward)
   struct Parameters {
@@ -26,8 +26,15 @@ class Linear final : public Layer {
   Tensor forward(Tensor x, Context& context, Stash& stash) override;
   Tensor backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) override;
 
+ protected:
+  Parameters const& parameters() const { return parameters_; }
+  /// act(z); z's memory may be taken for it.
+  Tensor activated(Tensor z, Context& context, Stash& stash) const;
+  void keep_input(Tensor x, Stash& stash) const { stash.save(first_, std::move(x), Until::weight); }
+  virtual Tensor input_gradient(Tensor const& dz, Context& context) const;
+  virtual void weight_gradient(View const& dz, View const& x, Context& context) const;
+
  private:
-  void weight_gradient(View const& dz, View const& x, Context& context) const;
   Parameters parameters_;
   Activation activation_;
   std::size_t first_;
@@ -66,7 +73,9 @@ class CausalAttention final : public Layer {
 class DropoutLayer final : public Layer {
  public:
   static constexpr std::size_t slots = 0;
-  DropoutLayer(double p, std::uint64_t layer) : p_(p), layer_(layer) {}
+  /// @param cut  of x's last dimension, which has `full_width` elements in all; the mask goes by the index there
+  DropoutLayer(double p, std::uint64_t layer, Slice cut = {}, std::int64_t full_width = 0)
+      : p_(p), layer_(layer), cut_(cut), full_width_(cut.dim < 0 ? 0 : full_width) {}
   Tensor forward(Tensor x, Context& context, Stash& stash) override;
   Tensor backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) override;
 
@@ -74,6 +83,8 @@ class DropoutLayer final : public Layer {
   Tensor apply(Tensor x, Context& context) const;
   double p_;
   std::uint64_t layer_;
+  Slice cut_;
+  std::int64_t full_width_;
 };
 
 /// Tokens and learned positions: ids [rows,S] -> [T,H]. Either table may be a tied unit's.

@@ -1,98 +1,73 @@
 #include "model/parallel_linear.hpp"
 
-#include <fmt/format.h>
-
-#include "model/layers.hpp"
-
 namespace shardmark {
 namespace {
 
-void all_reduce(Communicator& group, Tensor const& tensor, Context& context, char const* purpose) {
-  if (group.size() == 1) return;
-  group.post(context.stream, Exchange{.what = Collective::all_reduce, .send = tensor, .recv = tensor, .purpose = purpose})
-      .wait(context.stream);
+/// Piece p of `pieces` of a dimension.
+View piece(View const& whole, int dim, int p, int pieces) {
+  std::int64_t const n = whole.shape[dim] / pieces;
+  return slice(whole, dim, p * n, (p + 1) * n);
 }
 
-Tensor input_gradient(ParamId weight, Tensor const& dy, Context& context) {
-  View const w = context.store.weight(weight, context.version);
-  Tensor dx = rows_by(context, dy, w.shape[1]);
-  context.run(Matmul{.a = dy.view, .b = w, .c = dx.view, .bias = {}, .aux = {}});
-  return dx;
+/// Piece p of each of `stacked` matrices that lie side by side along `dim`, side by side as a rank has them. A twin alone needs it.
+Tensor gathered_piece(View const& all, int dim, int stacked, int p, int pieces, Context& context) {
+  Tensor out = dim == 0 ? context.make(all.dtype, {all.shape[0] / pieces, all.shape[1]})
+                        : context.make(all.dtype, {all.shape[0], all.shape[1] / pieces});
+  for (int s = 0; s < stacked; ++s) context.run(Copy{piece(piece(all, dim, s, stacked), dim, p, pieces), piece(out.view, dim, s, stacked)});
+  return out;
 }
 
-void weight_gradients(ParamId weight, ParamId bias, View const& dy, View const& x, Context& context) {
-  auto& store = context.store;
-  context.run(Matmul{.a = dy,
-                     .b = x,
-                     .c = store.gradient(weight, 1, 0),
-                     .ta = Transpose::yes,
-                     .write = store.gradient_write(weight, 0),
-                     .bias = {},
-                     .aux = {}});
-  context.run(ColumnSum{dy, store.gradient(bias, 1, 0), store.gradient_write(bias, 0)});
-}
+/// Memory of the parameter store as a tensor, for an exchange.
+Tensor lent(View const& view) { return {Storage(std::shared_ptr<void>(), view.region), view}; }
 
 }  // namespace
 
-Tensor ColumnParallelLinear::forward(Tensor x, Context& context, Stash& stash) {
-  View const w = context.store.weight(weight_, context.version);
-  Tensor y = rows_by(context, x, w.shape[0]);
-  context.run(Matmul{.a = x.view,
-                     .b = w,
-                     .c = y.view,
-                     .tb = Transpose::yes,
-                     .epilogue = Epilogue::bias,
-                     .bias = context.store.weight(bias_, context.version),
-                     .aux = {}});
-  stash.save(first_, x, Until::weight);
-  return y;
+Tensor ColumnParallelLinear::input_gradient(Tensor const& dz, Context& context) const {
+  if (input_ == InputIs::data) return {};
+  int const here = context.tensor.here();
+  if (tensor_mutant(context, "input_gradient_not_reduced")) return Linear::input_gradient(dz, context);
+  Tensor const dx = sum_of_parts(context, "column input gradient", [&](int p) {
+    if (here == 1) return Linear::input_gradient(dz, context);
+    View const w = context.store.weights(parameters().weight, parameters().stacked, context.version);
+    Tensor const dz_of_part = gathered_piece(dz.view, 1, parameters().stacked, p, here, context);
+    Tensor const w_of_part = gathered_piece(w, 0, parameters().stacked, p, here, context);
+    Tensor part = rows_by(context, dz, w.shape[1]);
+    context.run(Matmul{.a = dz_of_part.view, .b = w_of_part.view, .c = part.view, .bias = {}, .aux = {}});
+    return part;
+  });
+  if (tensor_mutant(context, "input_gradient_reduced_twice")) return context.tensor.sum({&dx, 1}, context, "column input gradient");
+  return dx;
 }
 
-Tensor ColumnParallelLinear::backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) {
-  Tensor dx;
-  if (wants_input(wanted)) {
-    dx = input_gradient(weight_, dy, context);
-    all_reduce(group_, dx, context, "column input gradient");
-    if (!wants_weight(wanted)) stash.save(first_ + 1, dy, Until::weight);
-  }
-  if (wants_weight(wanted))
-    weight_gradients(weight_, bias_, wants_input(wanted) ? dy.view : stash[first_ + 1].view, stash[first_].view, context);
-  return dx;
+/// Complete as it is: every rank has all rows of x and dz. The fault adds up what belongs to different rows of W.
+void ColumnParallelLinear::weight_gradient(View const& dz, View const& x, Context& context) const {
+  Linear::weight_gradient(dz, x, context);
+  if (!tensor_mutant(context, "complete_weight_gradient_reduced")) return;
+  Tensor const dw = lent(context.store.gradient(parameters().weight, parameters().stacked, parameters().slot));
+  context.tensor.sum({&dw, 1}, context, "column weight gradient");
 }
 
 Tensor RowParallelLinear::forward(Tensor x, Context& context, Stash& stash) {
-  View const w = context.store.weight(weight_, context.version);
-  Tensor y = rows_by(context, x, w.shape[0]);
-  Matmul product{.a = x.view, .b = w, .c = y.view, .tb = Transpose::yes, .bias = {}, .aux = {}};
-  if (group_.rank() == 0) {
-    product.epilogue = Epilogue::bias;
-    product.bias = context.store.weight(bias_, context.version);
-  }
-  context.run(product);
-  all_reduce(group_, y, context, "row output");
-  stash.save(first_, x, Until::weight);
-  return y;
-}
-
-Tensor RowParallelLinear::backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) {
-  Tensor dx;
-  if (wants_input(wanted)) {
-    dx = input_gradient(weight_, dy, context);
-    if (!wants_weight(wanted)) stash.save(first_ + 1, dy, Until::weight);
-  }
-  if (wants_weight(wanted))
-    weight_gradients(weight_, bias_, wants_input(wanted) ? dy.view : stash[first_ + 1].view, stash[first_].view, context);
-  return dx;
-}
-
-Slice even_slice(int dim, std::int64_t n, int size, int rank, std::string const& what) {
-  if (n % size != 0) {
-    std::string divisors;
-    for (std::int64_t d = 1; d <= n && d <= 64; ++d)
-      if (n % d == 0) divisors += fmt::format("{}{}", divisors.empty() ? "" : ", ", d);
-    fail_input({fmt::format("{} {} can't be split over {} ranks", n, what, size), "it isn't divisible", "choose one of " + divisors});
-  }
-  return {dim, n / size * rank, n / size * (rank + 1)};
+  View const w = context.store.weights(parameters().weight, parameters().stacked, context.version);
+  View const b = context.store.weights(parameters().bias, parameters().stacked, context.version);
+  TensorGroup const& group = context.tensor;
+  Tensor const z = sum_of_parts(context, "row output", [&](int p) {
+    Tensor part = rows_by(context, x, w.shape[0]);
+    Matmul product{.a = piece(x.view, 1, p, group.here()),
+                   .b = piece(w, 1, p, group.here()),
+                   .c = part.view,
+                   .tb = Transpose::yes,
+                   .bias = {},
+                   .aux = {}};
+    if (group.first() + p == 0 || tensor_mutant(context, "row_bias_on_every_rank")) {
+      product.epilogue = Epilogue::bias;
+      product.bias = b;
+    }
+    context.run(product);
+    return part;
+  });
+  keep_input(x, stash);
+  return activated(z, context, stash);
 }
 
 }  // namespace shardmark

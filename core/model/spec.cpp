@@ -4,6 +4,13 @@
 
 namespace shardmark {
 
+SliceLayout slice_layout(Slice slice, std::vector<std::int64_t> const& full) {
+  if (slice.dim < 0) return {};
+  std::int64_t inner = 1;  // elements behind one step of the sliced dimension
+  for (std::size_t d = std::size_t(slice.dim) + 1; d < full.size(); ++d) inner *= full[d];
+  return {slice.begin * inner, (slice.end - slice.begin) * inner, full[std::size_t(slice.dim)] * inner};
+}
+
 std::int64_t ModelSpec::elements() const {
   std::int64_t n = 0;
   for (auto const& unit : units) n += unit.elements;

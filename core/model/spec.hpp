@@ -21,11 +21,21 @@ struct Initial {
   double mean = 0;
 };
 
-/// A piece of the full tensor along one dimension; dim < 0: all of it.
+/// A piece of the full tensor along one dimension; dim < 0: all of it, nowhere cut. A serial twin's slices are whole and name the dimension
+/// along which its ranks cut.
 struct Slice {
   int dim = -1;
   std::int64_t begin = 0, end = 0;
 };
+
+/// Where the elements of a slice lie in the full tensor, both row-major: runs of `run` elements, `stride` apart.
+struct SliceLayout {
+  std::int64_t first = 0, run = 1, stride = 1;
+  std::int64_t operator()(std::int64_t i) const { return first + i / run * stride + i % run; }
+  /// Of a full tensor of `full` elements, those in the slice.
+  std::int64_t elements(std::int64_t full) const { return full / stride * run; }
+};
+SliceLayout slice_layout(Slice slice, std::vector<std::int64_t> const& full);
 
 struct ParamSpec {
   std::string name;  // as PyTorch would call it
@@ -43,6 +53,7 @@ struct ParamSpec {
     for (auto d : shape) n *= d;
     return n;
   }
+  SliceLayout layout() const { return slice_layout(slice, full); }
 };
 
 using BufferId = Id<struct BufferTag>;

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "base/mutant.hpp"
 #include "model/block_builder.hpp"
 
 namespace shardmark {
@@ -33,42 +34,66 @@ Block embedding_block(Model& model, GptConfig const& c, Initials const& initials
   return block;
 }
 
-Block transformer_block(Model& model, GptConfig const& c, Initials const& initials, std::int64_t layer) {
+/// Whose piece a rank takes for the k-th of q, k and v: its own of each. The fault cuts the fused matrix as it lies, so that rank 0 of 2
+/// takes all of q and the first half of k (case 22).
+struct StackedPiece {
+  int matrix, part;
+};
+StackedPiece piece_of_qkv(TensorPart part, int k) {
+  if (!part.cuts() || part.part == TensorPart::all_parts || !mutant("qkv_split_contiguously")) return {k, part.part};
+  int const at = 3 * part.part + k;
+  return {at / part.parts, at % part.parts};
+}
+
+Block transformer_block(Model& model, GptConfig const& c, Initials const& initials, std::int64_t layer, TensorPart part) {
   std::string const h = fmt::format("h.{}", layer);
   UnitId const unit = model.spec.add_unit(h);
   std::int64_t const H = c.hidden;
   double const residual_deviation = gpt2_deviation / std::sqrt(2.0 * double(c.layers));
-  auto const matrix = [&](char const* name, std::int64_t out, std::int64_t in, double deviation) {
-    return model.spec.add(unit, fmt::format("{}.{}.weight", h, name), {out, in}, initials.weight(deviation, in), true);
+  Slice const whole, columns = part.slice(1, H, "columns");
+  auto const matrix = [&](char const* name, std::int64_t out, std::int64_t in, double deviation, Slice slice) {
+    return model.spec.add(unit, fmt::format("{}.{}.weight", h, name), {out, in}, initials.weight(deviation, in), true, slice);
   };
-  auto const vector = [&](std::string const& name, std::int64_t n, Initial initial) {
-    return model.spec.add(unit, fmt::format("{}.{}", h, name), {n}, initial, false);
+  auto const vector = [&](std::string const& name, std::int64_t n, Initial initial, Slice slice) {
+    return model.spec.add(unit, fmt::format("{}.{}", h, name), {n}, initial, false, slice);
   };
-  ParamId const q = matrix("attn.q", H, H, gpt2_deviation);
-  matrix("attn.k", H, H, gpt2_deviation);
-  matrix("attn.v", H, H, gpt2_deviation);
-  ParamId const proj = matrix("attn.proj", H, H, residual_deviation);
-  ParamId const fc = matrix("mlp.fc", 4 * H, H, gpt2_deviation), fc2 = matrix("mlp.proj", H, 4 * H, residual_deviation);
-  ParamId const q_bias = vector("attn.q.bias", H, initials.bias());
-  ParamId const k_bias = vector("attn.k.bias", H, initials.bias());
+  constexpr std::array<char const*, 3> qkv{"attn.q", "attn.k", "attn.v"};
+  auto const of_qkv = [&](int k, auto&& add) {
+    auto const [which, of_part] = piece_of_qkv(part, k);
+    return add(qkv[std::size_t(which)], TensorPart{part.parts, of_part}.slice(0, H, "columns"));
+  };
+  auto const qkv_matrix = [&](int k) {
+    return of_qkv(k, [&](char const* name, Slice slice) { return matrix(name, H, H, gpt2_deviation, slice); });
+  };
+  auto const qkv_vector = [&](int k) {
+    return of_qkv(k, [&](std::string const& name, Slice slice) { return vector(name + ".bias", H, initials.bias(), slice); });
+  };
+  ParamId const q = qkv_matrix(0);
+  qkv_matrix(1);
+  qkv_matrix(2);
+  ParamId const proj = matrix("attn.proj", H, H, residual_deviation, columns);
+  ParamId const fc = matrix("mlp.fc", 4 * H, H, gpt2_deviation, part.slice(0, 4 * H, "columns"));
+  ParamId const fc2 = matrix("mlp.proj", H, 4 * H, residual_deviation, part.slice(1, 4 * H, "columns"));
+  ParamId const q_bias = qkv_vector(0), k_bias = qkv_vector(1);
   model.spec.params[std::size_t(k_bias.v)].null_gradient = true;
-  vector("attn.v.bias", H, initials.bias());
-  ParamId const proj_bias = vector("attn.proj.bias", H, initials.bias()), fc_bias = vector("mlp.fc.bias", 4 * H, initials.bias());
-  ParamId const fc2_bias = vector("mlp.proj.bias", H, initials.bias());
-  ParamId const gain1 = vector("ln_1.weight", H, initials.gain()), shift1 = vector("ln_1.bias", H, initials.bias());
-  ParamId const gain2 = vector("ln_2.weight", H, initials.gain()), shift2 = vector("ln_2.bias", H, initials.bias());
+  qkv_vector(2);
+  ParamId const proj_bias = vector("attn.proj.bias", H, initials.bias(), whole);
+  ParamId const fc_bias = vector("mlp.fc.bias", 4 * H, initials.bias(), part.slice(0, 4 * H, "columns"));
+  ParamId const fc2_bias = vector("mlp.proj.bias", H, initials.bias(), whole);
+  ParamId const gain1 = vector("ln_1.weight", H, initials.gain(), whole), shift1 = vector("ln_1.bias", H, initials.bias(), whole);
+  ParamId const gain2 = vector("ln_2.weight", H, initials.gain(), whole), shift2 = vector("ln_2.bias", H, initials.bias(), whole);
 
   auto const key = std::uint64_t(2 * layer + 1);  // of dropout; 0 is the embedding's
   Block block = BlockBuilder()
                     .add<Normalise>(gain1, shift1)
-                    .add<Linear>(Linear::Parameters{q, q_bias, 3}, Activation::none)
-                    .add<CausalAttention>(c.heads, H / c.heads, c.seq)
-                    .add<Linear>(Linear::Parameters{proj, proj_bias}, Activation::none)
+                    .column(part, {q, q_bias, 3}, Activation::none)
+                    .add<CausalAttention>(part.share(c.heads), H / c.heads, c.seq)
+                    .row(part, {proj, proj_bias}, Activation::none)
                     .dropout(c.dropout, key)
                     .residual()
                     .add<Normalise>(gain2, shift2)
-                    .add<Linear>(Linear::Parameters{fc, fc_bias}, Activation::gelu)
-                    .add<Linear>(Linear::Parameters{fc2, fc2_bias}, Activation::none)
+                    .column(part, {fc, fc_bias}, Activation::gelu)
+                    .row(part, {fc2, fc2_bias}, Activation::none)
                     .dropout(c.dropout, key + 1)
                     .residual()
                     .finish(h);
@@ -106,42 +131,68 @@ Block head_block(Model& model, GptConfig const& c, Initials const& initials, Gpt
 
 }  // namespace
 
-Model make_gpt(GptConfig const& c, DType dtype, std::uint64_t seed, InitialStyle style) {
+Model make_gpt(GptConfig const& c, DType dtype, std::uint64_t seed, InitialStyle style, TensorPart part) {
   Model model{.spec = {}, .blocks = {}, .dtype = dtype, .seed = seed};
   Initials const initials{style};
   GptParams shared;
   model.blocks.push_back(embedding_block(model, c, initials, shared));
-  for (std::int64_t l = 0; l < c.layers; ++l) model.blocks.push_back(transformer_block(model, c, initials, l));
+  for (std::int64_t l = 0; l < c.layers; ++l) model.blocks.push_back(transformer_block(model, c, initials, l, part));
   model.blocks.push_back(head_block(model, c, initials, shared));
+  mark_copies(model.spec, part);
   return model;
 }
 
-Model make_mlp(MlpConfig const& c, DType dtype, std::uint64_t seed, InitialStyle style) {
+namespace {
+
+/// How the l-th of the mlp's layers is cut: by columns and by rows in turns; one without a partner isn't.
+enum class Cut : std::uint8_t { none, columns, rows };
+Cut cut_of(std::int64_t layer, MlpConfig const& c, TensorPart part) {
+  std::int64_t const linears = c.layers + 1;
+  if (!part.cuts() || (layer + 1 == linears && linears % 2 == 1)) return Cut::none;
+  return layer % 2 == 0 ? Cut::columns : Cut::rows;
+}
+
+Block mlp_block(Model& model, MlpConfig const& c, InitialStyle style, std::int64_t layer, TensorPart part) {
+  bool const last = layer == c.layers;
+  std::string const name = last ? "out" : fmt::format("layers.{}", layer);
+  std::int64_t const in = layer == 0 ? c.features : c.hidden, out = last ? c.classes : c.hidden;
+  Cut const cut = cut_of(layer, c, part);
+  Slice const columns = cut == Cut::columns ? part.slice(0, out, "columns") : Slice{};
+  // PyTorch's default for linear layers, Kaiming uniform with a = sqrt(5), comes to 1/sqrt(fan in) for weight and bias.
+  Initial const kaiming{Initial::Kind::uniform, 1 / std::sqrt(double(in))};
+  bool const verifying = style == InitialStyle::verifying;
+  UnitId const unit = model.spec.add_unit(name);
+  ParamId const weight =
+      model.spec.add(unit, name + ".weight", {out, in}, verifying ? Initial{Initial::Kind::normal, std::sqrt(2.0 / double(in))} : kaiming,
+                     true, cut == Cut::rows ? part.slice(1, in, "columns") : columns);
+  ParamId const bias =
+      model.spec.add(unit, name + ".bias", {out}, verifying ? Initial{Initial::Kind::normal, 0.1} : kaiming, false, columns);
+  BlockBuilder builder;
+  Activation const activation = last ? Activation::none : Activation::relu;
+  if (cut == Cut::rows)
+    builder.row(part, {weight, bias}, activation);
+  else
+    builder.column(cut == Cut::none ? TensorPart{} : part, {weight, bias}, activation, layer == 0 ? InputIs::data : InputIs::activation);
+  if (last)
+    builder.add<CrossEntropyLoss>();
+  else
+    builder.dropout(c.dropout, std::uint64_t(layer), columns, out);
+  Block block = builder.finish(name);
+  block.produces = {{unit, 0}};
+  block.reads = {unit};
+  block.boundary = {model.spec[bias].elements()};
+  block.cut = columns;
+  block.full_width = out;
+  block.forward_flops = 2.0 * double(in) * double(out);
+  return block;
+}
+
+}  // namespace
+
+Model make_mlp(MlpConfig const& c, DType dtype, std::uint64_t seed, InitialStyle style, TensorPart part) {
   Model model{.spec = {}, .blocks = {}, .dtype = dtype, .seed = seed};
-  for (std::int64_t l = 0; l <= c.layers; ++l) {
-    bool const last = l == c.layers;
-    std::string const name = last ? "out" : fmt::format("layers.{}", l);
-    std::int64_t const in = l == 0 ? c.features : c.hidden, out = last ? c.classes : c.hidden;
-    // PyTorch's default for linear layers, Kaiming uniform with a = sqrt(5), comes to 1/sqrt(fan in) for weight and bias.
-    Initial const kaiming{Initial::Kind::uniform, 1 / std::sqrt(double(in))};
-    bool const verifying = style == InitialStyle::verifying;
-    UnitId const unit = model.spec.add_unit(name);
-    ParamId const weight = model.spec.add(unit, name + ".weight", {out, in},
-                                          verifying ? Initial{Initial::Kind::normal, std::sqrt(2.0 / double(in))} : kaiming, true);
-    ParamId const bias = model.spec.add(unit, name + ".bias", {out}, verifying ? Initial{Initial::Kind::normal, 0.1} : kaiming, false);
-    BlockBuilder builder;
-    builder.add<Linear>(Linear::Parameters{weight, bias}, last ? Activation::none : Activation::relu);
-    if (last)
-      builder.add<CrossEntropyLoss>();
-    else
-      builder.dropout(c.dropout, std::uint64_t(l));
-    Block block = builder.finish(name);
-    block.produces = {{unit, 0}};
-    block.reads = {unit};
-    block.boundary = {out};
-    block.forward_flops = 2.0 * double(in) * double(out);
-    model.blocks.push_back(std::move(block));
-  }
+  for (std::int64_t l = 0; l <= c.layers; ++l) model.blocks.push_back(mlp_block(model, c, style, l, part));
+  mark_copies(model.spec, part);
   return model;
 }
 

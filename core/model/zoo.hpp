@@ -4,6 +4,7 @@
 
 #include "model/image_layers.hpp"
 #include "model/layer.hpp"
+#include "model/tensor_part.hpp"
 
 namespace shardmark {
 
@@ -19,14 +20,16 @@ struct GptConfig {
   Tied tied = Tied::no;
 };
 /// Pre-LN GPT-2 (Radford et al. 2019): blocks wte+wpe | h.0 .. h.L-1 | ln_f + lm_head + loss.
-Model make_gpt(GptConfig const& config, DType dtype, std::uint64_t seed, InitialStyle style);
+/// A part (Shoeybi et al. 2019): q, k, v and mlp.fc cut by columns, attn.proj and mlp.proj by rows, heads shared out; the rest are copies.
+Model make_gpt(GptConfig const& config, DType dtype, std::uint64_t seed, InitialStyle style, TensorPart part = {});
 
 struct MlpConfig {
   std::int64_t layers = 4, hidden = 128, features = 64, classes = 10;
   double dropout = 0;
 };
 /// `layers` blocks of linear + ReLU, then a block of linear + softmax cross-entropy.
-Model make_mlp(MlpConfig const& config, DType dtype, std::uint64_t seed, InitialStyle style);
+/// A part: pairs of layers cut by columns and by rows; the last layer, where it has no partner, is a copy.
+Model make_mlp(MlpConfig const& config, DType dtype, std::uint64_t seed, InitialStyle style, TensorPart part = {});
 
 struct ConvnetConfig {
   std::int64_t layers = 3, hidden = 16;  // blocks, channels

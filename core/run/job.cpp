@@ -65,7 +65,7 @@ std::vector<NamedGroup> tied_groups(Job const& job) {
 }
 
 ProgramParts program_parts(Job const& job, Backend& ops, Arena& arena, Mesh& mesh, BatchSource& source) {
-  return {.model = *job.model,
+  return {.model = job.model_of(mesh.coordinate(Axis::tensor)),
           .schedule = job.schedule,
           .lane = lane_of(mesh),
           .ops = ops,
@@ -76,7 +76,8 @@ ProgramParts program_parts(Job const& job, Backend& ops, Arena& arena, Mesh& mes
           .optimizer = job.optimizer,
           .reduction = job.reduction,
           .batch_norm = job.batch_norm,
-          .abreast = job.abreast()};
+          .abreast = job.abreast(),
+          .tensor_parts = job.plays_parts};
 }
 
 constexpr std::size_t meta_slab = std::size_t(1) << 42;  // of address space; many thread ranks may plan at once
@@ -90,9 +91,15 @@ std::int64_t batches_to_warm(Job const& job) {
   return warm_batches + (depth + job.updates_per_batch() - 1) / job.updates_per_batch();
 }
 
-Job serial_twin(Job const& job) {
+Job serial_twin(Job const& job, Products products) {
   expect(job.schedule.synchronous() || !job.delays.empty(), "an asynchronous job says by how much its weights lag");
   Job twin = job;
+  if (products == Products::as_parts && job.in_parts) {
+    twin.model = job.in_parts;
+    twin.plays_parts = int(job.parts.size());
+  }
+  twin.parts.clear();
+  twin.in_parts.reset();
   twin.mesh = {};
   twin.plays_all_replicas = true;
   twin.reduction = Reduction::fixed_tree;
@@ -135,7 +142,7 @@ DryRun dry_run(Job const& job, int rank) {
     out.work.push_back({std::string(kind), count.calls / counted_batches, count.flops / counted_batches, count.bytes / counted_batches});
   });
   for (auto const& [key, count] : traffic.collectives())
-    out.collectives.push_back({key.what, std::string(key.purpose), count.calls / counted_batches, count.bytes / counted_batches,
+    out.collectives.push_back({key.what, std::string(key.purpose), key.axes, count.calls / counted_batches, count.bytes / counted_batches,
                                count.sent_bytes / counted_batches});
   Traffic::Count const sent = traffic.total(Direction::send);
   out.messages = sent.calls / counted_batches;

@@ -15,7 +15,11 @@
 namespace shardmark {
 
 struct Job {
-  std::shared_ptr<Model const> model;
+  std::shared_ptr<Model const> model;  // whole, as one process has it: what proofs are held against
+  /// Tensor parallelism: what the ranks of a tensor group hold, by coordinate; empty: each has the whole.
+  std::vector<std::shared_ptr<Model const>> parts = {};
+  /// The whole again, in layers that add up as those of `parts` do: for a twin with the same bits. Absent without parts.
+  std::shared_ptr<Model const> in_parts = {};
   std::shared_ptr<Dataset const> data;
   Schedule schedule;  // lowered
   MeshShape mesh;
@@ -24,6 +28,7 @@ struct Job {
   int replicas = 1;                 // pieces of the global batch that the job as a whole processes
   int micros = 1;                   // pieces of each replica's part
   bool plays_all_replicas = false;  // a serial twin: one process, all replicas one after the other
+  int plays_parts = 1;              // a serial twin that adds as this many tensor-parallel ranks do
   UpdateOf update = UpdateOf::batch;
   std::vector<int> delays = {};  // by block: updates by which the weights that it reads lag behind the latest; empty: none does
   OptimizerSettings optimizer;
@@ -39,12 +44,16 @@ struct Job {
   int abreast() const { return plays_all_replicas && batch_norm == BatchNormPolicy::sync ? replicas : 1; }
   /// Windows of the schedule that one global batch makes.
   int updates_per_batch() const { return update == UpdateOf::micro ? micros : 1; }
+  Model const& model_of(int tensor_coordinate) const { return parts.empty() ? *model : *parts[std::size_t(tensor_coordinate)]; }
   Sampler sampler() const { return Sampler(data->size(), global_batch, seed); }
 };
 
 /// The serial twin of a job: one rank, the same leaves under the same SumOrder (validation rule 2), the same delays (rule 16). With
 /// synchronised batch normalisation its replicas go through each block side by side (rule 15).
-Job serial_twin(Job const& job);
+/// whole: it knows nothing of tensor parallelism. as_parts: products that tensor-parallel ranks add up are made in the same pieces and
+/// added in the same order, so that it comes to the same bits.
+enum class Products : std::uint8_t { whole, as_parts };
+Job serial_twin(Job const& job, Products products = Products::whole);
 
 /// What a rank will need and move, found by running its program on shapes alone, without MPI.
 struct DryRun {
@@ -61,6 +70,7 @@ struct DryRun {
   struct Traffic {
     Collective what{};
     std::string purpose;
+    Axes axes = 0;
     std::int64_t calls = 0, bytes = 0, sent_bytes = 0;  // per global batch: of the arrays that were given; that a ring would send
   };
   std::vector<Traffic> collectives;

@@ -106,6 +106,12 @@ std::unique_ptr<Pieces> make_pieces(ProgramParts const& parts) {
   return std::make_unique<LocalPieces>(parts.abreast);
 }
 
+/// The parts of cut layers: one on each rank, or all here.
+std::unique_ptr<TensorGroup> make_tensor_group(ProgramParts const& parts) {
+  if (parts.mesh.extent(Axis::tensor) == 1) return std::make_unique<LocalTensorGroup>(parts.tensor_parts);
+  return std::make_unique<RankTensorGroup>(parts.mesh.over(axes(Axis::tensor)), parts.reduction);
+}
+
 }  // namespace
 
 Program::Program(ProgramParts parts)
@@ -122,6 +128,7 @@ Program::Program(ProgramParts parts)
       blocks_(blocks_of(parts_.schedule, parts_.lane)),
       kept_(kept_by(lane_, parts_.schedule)),
       pieces_(make_pieces(parts_)),
+      tensor_(make_tensor_group(parts_)),
       tally_tree_(parts_.schedule.leaves) {
   expect(parts_.schedule.form == Form::lowered, "the executor runs lowered schedules");
   expect(parts_.schedule.leaves.leaves() == parts_.schedule.micros_per_update(), "every micro-batch of an update is one leaf");
@@ -245,6 +252,7 @@ Context Program::context(MicroBatch const& batch, Version version, Pass pass) {
                  .version = version,
                  .micro = batch,
                  .pieces = *pieces_,
+                 .tensor = *tensor_,
                  .pass = pass,
                  .running = running(batch.id, pass),
                  .deferred = deferred_.get(),

@@ -9,6 +9,7 @@
 #include "model/deferred.hpp"
 #include "model/layer.hpp"
 #include "model/pieces.hpp"
+#include "model/tensor_group.hpp"
 #include "run/in_flight.hpp"
 #include "run/settings.hpp"
 #include "schedule/recompute.hpp"
@@ -49,7 +50,8 @@ struct ProgramParts {
   OptimizerSettings optimizer;
   Reduction reduction = Reduction::fixed_tree;
   BatchNormPolicy batch_norm = BatchNormPolicy::per_micro;
-  int abreast = 1;  // replicas that a serial twin plays side by side, block by block, so that their statistics can be merged
+  int abreast = 1;       // replicas that a serial twin plays side by side, block by block, so that their statistics can be merged
+  int tensor_parts = 1;  // that a serial twin plays in each layer, so that sums over them come to the same bits
   Values values = Values::real;
   Observer* observer = nullptr;
   std::vector<Hook*> hooks = {};
@@ -108,6 +110,8 @@ class Program {
   double waiting_seconds() const { return waiting_seconds_; }
   /// Of all weights that this rank holds, bit for bit.
   std::uint64_t weights_hash();
+  /// Of those that are copies on every rank of the tensor-parallel group.
+  std::uint64_t copies_hash();
 
  private:
   struct Live {  // a micro-batch on the device, until its last backward on this lane
@@ -155,9 +159,13 @@ class Program {
   void cross(Direction direction, ChunkId edge, Tensor const& tensor);
   void reduce_tally();
   void take_norms();
+  void take_norm_of_parts(ParamId param, View const& gradient);
+  void add_norms_of_parts();
   void exchange_totals();
   void conclude_window();
   int first_slot(UnitId unit) const;
+  template <class Wanted>
+  std::uint64_t hash_of(Wanted&& wanted);
 
   ProgramParts parts_;
   std::unique_ptr<Stream> compute_, data_;
@@ -170,6 +178,7 @@ class Program {
   std::vector<Kept> kept_;  // by forwards, by block and micro-batch of a window
   std::vector<Live> micros_;
   std::unique_ptr<Pieces> pieces_;
+  std::unique_ptr<TensorGroup> tensor_;
   std::unique_ptr<DeferredStatistics> deferred_;  // absent: running statistics move at once
   std::vector<Halfway> halfway_;
   std::vector<std::pair<UnitId, Tensor>> tied_;

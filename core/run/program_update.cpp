@@ -72,6 +72,10 @@ void Program::take_norms() {
     View const total = store_.gradients().total({unit, first_slot(unit)});
     for (ParamId id : parts_.model.spec[unit].params) {
       ParamSpec const& p = parts_.model.spec[id];
+      if (tensor_->here() > 1 && p.slice.dim >= 0) {
+        take_norm_of_parts(id, slice(total, 0, p.offset, p.offset + p.elements()));
+        continue;
+      }
       std::int64_t const count = (p.elements() + norm_leaf - 1) / norm_leaf;
       View const leaves = slice(leaves_.view, 0, at, at + count);
       parts_.ops.run(*compute_, NormLeaves{slice(total, 0, p.offset, p.offset + p.elements()), leaves});
@@ -100,6 +104,11 @@ void Program::exchange_totals() {
       }
     sum(axes(Axis::pipeline), norms_);
     if (!pipeline_mutant(parts_.schedule, "loss_stays_on_the_last_stage")) sum(axes(Axis::pipeline), totals_);
+  }
+  if (tensor_->spans_ranks()) {
+    // Losses are known to all parts; a request to stop isn't.
+    add_norms_of_parts();
+    sum(axes(Axis::tensor), with_view(totals_, slice(totals_.view, 0, 4, 5)));
   }
   parts_.ops.run(*compute_, TreeTotal{norms_.view, norm_squared_.view});
   parts_.ops.run(*compute_, FlagNonFinite{norm_squared_.view, slice(totals_.view, 0, 3, 4)});
@@ -191,17 +200,30 @@ void Program::broadcast_weights() {
     }
 }
 
-/// Of all weights this rank holds, bit for bit, in canonical order.
-std::uint64_t Program::weights_hash() {
+/// Bit for bit, in canonical order.
+template <class Wanted>
+std::uint64_t Program::hash_of(Wanted&& wanted) {
   compute_->synchronize();
   std::uint64_t h = 14695981039346656037ull;
   for (UnitId unit : store_.held()) {
     View const flat = store_.flat(Part::master, unit, store_.latest(unit));
-    std::byte const* at = flat.data;
-    std::size_t const bytes = std::size_t(parts_.model.spec[unit].elements) * width(flat.dtype);
-    for (std::size_t i = 0; i < bytes; ++i) h = (h ^ std::uint64_t(at[i])) * 1099511628211ull;
+    for (ParamId id : parts_.model.spec[unit].params) {
+      ParamSpec const& p = parts_.model.spec[id];
+      if (!wanted(p)) continue;
+      std::byte const* const at = flat.data + std::size_t(p.offset) * width(flat.dtype);
+      std::size_t const bytes = std::size_t(p.elements()) * width(flat.dtype);
+      for (std::size_t i = 0; i < bytes; ++i) h = (h ^ std::uint64_t(at[i])) * 1099511628211ull;
+    }
   }
   return h;
+}
+
+std::uint64_t Program::weights_hash() {
+  return hash_of([](ParamSpec const&) { return true; });
+}
+
+std::uint64_t Program::copies_hash() {
+  return hash_of([](ParamSpec const& p) { return (p.replicated & axes(Axis::tensor)) != 0; });
 }
 
 }  // namespace shardmark

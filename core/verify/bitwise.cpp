@@ -16,13 +16,14 @@ struct Difference {
   double compared = 0;
 };
 
-Difference difference(std::byte const* a, std::byte const* b, std::int64_t elements, std::size_t element_bytes) {
+/// `a` has `elements` that lie in `b` where `layout` says.
+Difference difference(std::byte const* a, std::byte const* b, std::int64_t elements, std::size_t element_bytes, SliceLayout layout = {}) {
   Difference out;
   out.compared = double(elements);
   for (std::int64_t i = 0; i < elements; ++i) {
-    std::size_t const at = std::size_t(i) * element_bytes;
-    if (std::memcmp(a + at, b + at, element_bytes) == 0) continue;
-    if (out.elements == 0) out.first = double(i);
+    std::int64_t const at = layout(i);
+    if (std::memcmp(a + std::size_t(i) * element_bytes, b + std::size_t(at) * element_bytes, element_bytes) == 0) continue;
+    if (out.elements == 0) out.first = double(at);
     out.elements += 1;
   }
   return out;
@@ -130,9 +131,9 @@ class Comparer {
   }
 
   void unit(Kind const& kind, UnitId unit) {
-    ModelSpec const& spec = program_.store().spec();
+    ModelSpec const &spec = program_.store().spec(), &whole = parts_.twin.model->spec;
     std::size_t const element = width(accumulator(parts_.dtype));
-    std::vector<std::byte> expected(std::size_t(spec[unit].elements) * element);
+    std::vector<std::byte> expected(std::size_t(whole[unit].elements) * element);
     if (twin_) std::memcpy(expected.data(), kind.of(twin_->program(), unit).data, expected.size());
     ranks_.from_first(expected);
     auto const& held = program_.store().held();
@@ -145,9 +146,9 @@ class Comparer {
       Difference found;
       if (here) {
         View const mine = part_of(kind.of(program_, unit), p);
-        found = difference(mine.data, expected.data() + std::size_t(p.offset) * element, p.elements(), element);
+        found = difference(mine.data, expected.data() + std::size_t(whole[id].offset) * element, p.elements(), element, p.layout());
       }
-      add(kind.prefix + p.name, parts_.catalogue[gradient].module, order, p.elements(), found);
+      add(kind.prefix + p.name, parts_.catalogue[gradient].module, order, whole[id].elements(), found);
     }
   }
 

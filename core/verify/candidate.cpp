@@ -15,7 +15,7 @@ Comparison empty_comparison(CandidateParts const& parts) {
                  .largest = std::vector<double>(tensors),
                  .largest_bound = std::vector<double>(tensors),
                  .factor_bound = std::vector<double>(tensors),
-                 .counts = Counts{parts.job.replicas, parts.job.micros}};
+                 .counts = Counts{parts.job.replicas, parts.job.micros, parts.job.mesh.tensor}};
   for (std::size_t t = 0; t < tensors; ++t) {
     out.largest[t] = parts.envelope[t].largest;
     out.largest_bound[t] = parts.envelope[t].largest_bound(parts.dtype);
@@ -38,12 +38,12 @@ bool same_bytes(View const& a, std::byte const* b) { return std::memcmp(a.data, 
 void Compare::take(Piece const& piece) {
   TensorEnvelope const& tensor = envelope_[std::size_t(piece.tensor)];
   Finding& finding = out_.findings[std::size_t(piece.tensor)];
-  if (piece.values.elements() != piece.range.size()) {
+  if (!piece.fits()) {
     finding.misfit += 1;
     return;
   }
   each_value(piece.values, [&](std::int64_t i, double x) {
-    std::int64_t const at = piece.range.begin + i;
+    std::int64_t const at = piece.index(i);
     finding.compare(x, tensor.reference[std::size_t(at)], tensor.bound(at, type_), at);
   });
   if (piece.before) finding.not_updated = same_bytes(piece.values, piece.before.data) ? 1 : 0;
@@ -105,7 +105,8 @@ Candidate::Candidate(CandidateParts parts)
       world_(make_recording(parts_.world, traffic_)),
       comparison_(empty_comparison(parts_)),
       compare_(parts_.envelope, parts_.dtype, comparison_),
-      capture_(parts_.catalogue, own_micros(parts_.job, parts_.world.rank()), compare_),
+      capture_(parts_.catalogue, parts_.job.model_of(parts_.world.rank() % parts_.job.mesh.tensor),
+               own_micros(parts_.job, parts_.world.rank()), compare_),
       partial_(parts_.catalogue, comparison_),
       own_(parts_.catalogue, parts_.optimizer, comparison_),
       samples_(parts_.job.sampler(), parts_.job.updates_per_batch()),

@@ -16,9 +16,11 @@ View part_of(View const& flat, ParamSpec const& param) { return slice(flat, 0, p
 void Capture::see(MicroId micro, std::string_view module, std::string_view kind, View const& view) {
   if (micro.v >= micros_.count) return;
   TensorKind const what = kind == "output" ? TensorKind::output : TensorKind::input_gradient;
-  int const tensor = catalogue_.find(what, catalogue_.block(module));
+  int const block = catalogue_.block(module), tensor = catalogue_.find(what, block);
   if (tensor < 0) return;
-  sink_.take({tensor, catalogue_.range_of(tensor, micros_.first + micro.v), view});
+  // A block's input is the output of the one before it.
+  Block const& maker = model_.blocks[std::size_t(what == TensorKind::output ? block : block - 1)];
+  sink_.take({tensor, catalogue_.range_of(tensor, micros_.first + micro.v), slice_layout(maker.cut, {maker.full_width}), view});
 }
 
 void Capture::before(Program& program, Action const& action, std::int64_t) {
@@ -43,7 +45,7 @@ void Capture::gradients(Program& program) {
   for (UnitId unit : program.store().held())
     for (ParamId id : spec[unit].params) {
       int const tensor = catalogue_.find(TensorKind::weight_gradient, id.v);
-      sink_.take({tensor, {0, spec[id].elements()}, part_of(gradient_total(program, unit), spec[id])});
+      sink_.take({tensor, catalogue_.whole(tensor), spec[id].layout(), part_of(gradient_total(program, unit), spec[id])});
     }
 }
 
@@ -51,7 +53,7 @@ void Capture::scalar(TensorKind kind, double value) {
   int const tensor = catalogue_.find(kind);
   if (tensor < 0) return;
   std::int64_t const one = 1;
-  sink_.take({tensor, {0, 1}, view_at(reinterpret_cast<std::byte*>(&value), nullptr, DType::f64, Shape{&one, 1})});
+  sink_.take({tensor, {0, 1}, {}, view_at(reinterpret_cast<std::byte*>(&value), nullptr, DType::f64, Shape{&one, 1})});
 }
 
 void Capture::updated(Program& program, UnitId unit) {
@@ -61,7 +63,7 @@ void Capture::updated(Program& program, UnitId unit) {
   View const old = view_at(old_.data(), nullptr, now.dtype, now.dims());
   for (ParamId id : spec[unit].params) {
     int const tensor = catalogue_.find(TensorKind::updated_weight, id.v);
-    sink_.take({tensor, {0, spec[id].elements()}, part_of(now, spec[id]), part_of(old, spec[id])});
+    sink_.take({tensor, catalogue_.whole(tensor), spec[id].layout(), part_of(now, spec[id]), part_of(old, spec[id])});
   }
 }
 

@@ -9,8 +9,12 @@ namespace shardmark {
 /// A part of a tensor. `before`: of an updated weight, what it was.
 struct Piece {
   int tensor = 0;
-  Range range;  // flat indices in the tensor
+  Range range;         // flat indices in the tensor
+  SliceLayout layout;  // of the values in that range: all of it, or a tensor-parallel rank's part
   View values, before = {};
+
+  std::int64_t index(std::int64_t i) const { return range.begin + layout(i); }
+  bool fits() const { return values.elements() == layout.elements(range.size()); }
 };
 
 class Sink {
@@ -28,7 +32,9 @@ struct MicroSpan {
 /// Under AdamW updated weights are left out: they are held against the candidate's own gradient (own_gradient.hpp).
 class Capture final : public Observer, public Hook {
  public:
-  Capture(Catalogue const& catalogue, MicroSpan micros, Sink& sink) : catalogue_(catalogue), micros_(micros), sink_(sink) {}
+  /// @param model this rank's
+  Capture(Catalogue const& catalogue, Model const& model, MicroSpan micros, Sink& sink)
+      : catalogue_(catalogue), model_(model), micros_(micros), sink_(sink) {}
   void see(MicroId micro, std::string_view module, std::string_view kind, View const& view) override;
   void before(Program& program, Action const& action, std::int64_t window) override;
   void after(Program& program, Action const& action, std::int64_t window) override;
@@ -39,6 +45,7 @@ class Capture final : public Observer, public Hook {
   void updated(Program& program, UnitId unit);
 
   Catalogue const& catalogue_;
+  Model const& model_;
   MicroSpan micros_;
   Sink& sink_;
   std::vector<std::byte> old_;  // weights of the unit that is being updated

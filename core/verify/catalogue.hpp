@@ -36,6 +36,7 @@ class Catalogue {
   int block(std::string_view module) const;
   /// Where the part of one of the twin's micro-batches begins and ends in an output or input gradient.
   Range range_of(int tensor, int twin_micro) const;
+  Range whole(int tensor) const { return {0, tensors_[std::size_t(tensor)].elements}; }
   int micros() const { return int(first_row_.size()) - 1; }
 
  private:

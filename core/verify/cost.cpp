@@ -111,29 +111,37 @@ void messages(Candidate& candidate, std::vector<Count>& out) {
   out.push_back({"bytes sent over boundaries", bytes, elements * samples * double(width(job.model->dtype))});
 }
 
-/// Replicas hold equal weights, bit for bit, at the end.
-Count replicas(Candidate& candidate, Assembly& ranks) {
-  Mesh& mesh = candidate.rig().mesh();
-  std::uint64_t const hash = candidate.rig().program().weights_hash();
-  double const place = mesh.coordinate(Axis::pipeline) * mesh.extent(Axis::tensor) + mesh.coordinate(Axis::tensor);
+/// Ranks of one place whose hash is another one than this rank's.
+double others(std::uint64_t hash, double place, Assembly& ranks) {
   // Halves are exact in a double.
   std::vector<double> const mine{place, double(hash >> 32), double(hash & 0xffffffffu)};
   std::vector<double> const all = ranks.gather(mine);
-  double others = 0;
+  double out = 0;
   for (std::size_t r = 0; r < all.size(); r += 3)
-    if (all[r] == place && (all[r + 1] != mine[1] || all[r + 2] != mine[2])) others += 1;
-  return {"replicas with other weights", others, 0};
+    if (all[r] == place && (all[r + 1] != mine[1] || all[r + 2] != mine[2])) out += 1;
+  return out;
 }
 
-/// Every sample of the update on exactly one replica, once.
+/// Replicas hold equal weights, bit for bit, at the end; so do tensor-parallel ranks where weights are copies.
+void replicas(Candidate& candidate, Assembly& ranks, std::vector<Count>& out) {
+  Mesh& mesh = candidate.rig().mesh();
+  Program& program = candidate.rig().program();
+  double const stage = mesh.coordinate(Axis::pipeline), part = mesh.coordinate(Axis::tensor);
+  out.push_back({"replicas with other weights", others(program.weights_hash(), stage * mesh.extent(Axis::tensor) + part, ranks), 0});
+  if (mesh.extent(Axis::tensor) > 1) out.push_back({"tensor ranks with other copies", others(program.copies_hash(), stage, ranks), 0});
+}
+
+/// Every sample of the update on exactly one replica, once; on each of its tensor-parallel ranks (case 49).
 Count samples(Candidate& candidate, Assembly& ranks) {
   Mesh& mesh = candidate.rig().mesh();
-  bool const counts = mesh.coordinate(Axis::pipeline) == 0 && mesh.coordinate(Axis::tensor) == 0;
-  std::vector<double> times = candidate.samples().times();
-  if (!counts) std::fill(times.begin(), times.end(), 0.0);
-  ranks.sum(times);
-  double wrong = times.back();  // of other updates
-  for (std::size_t i = 0; i + 1 < times.size(); ++i) wrong += times[i] == 1 ? 0 : 1;
+  double wrong = 0;
+  for (int part = 0; part < mesh.extent(Axis::tensor); ++part) {
+    std::vector<double> times = candidate.samples().times();
+    if (mesh.coordinate(Axis::pipeline) != 0 || mesh.coordinate(Axis::tensor) != part) std::fill(times.begin(), times.end(), 0.0);
+    ranks.sum(times);
+    wrong += times.back();  // of other updates
+    for (std::size_t i = 0; i + 1 < times.size(); ++i) wrong += times[i] == 1 ? 0 : 1;
+  }
   return {"samples not read exactly once", wrong, 0};
 }
 
@@ -145,7 +153,7 @@ std::vector<Check> check_costs(std::string const& part, Candidate& candidate, Pr
   memory(candidate, proof, ranks.rank(), mine);
   batch_norm(candidate, mine);
   messages(candidate, mine);
-  mine.push_back(replicas(candidate, ranks));
+  replicas(candidate, ranks, mine);
   mine.push_back(samples(candidate, ranks));
 
   std::vector<double> numbers;

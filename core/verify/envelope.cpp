@@ -144,7 +144,7 @@ class DeviateEach final : public Sink {
 
 void run_first_step(EnvelopeParts const& parts, Backend& ops, Sink& sink) {
   auto const self = make_self();
-  Capture capture(parts.catalogue, {0, parts.catalogue.micros()}, sink);
+  Capture capture(parts.catalogue, *parts.twin.model, {0, parts.catalogue.micros()}, sink);
   BeatHook beat(parts.beat);
   Rig rig(parts.twin, {.ops = ops, .world = *self, .observer = &capture, .hooks = {&capture, &beat}});
   rig.program().advance(1);

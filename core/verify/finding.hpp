@@ -26,7 +26,7 @@ inline constexpr std::size_t finding_fields = sizeof(Finding) / sizeof(double);
 
 /// What the fingerprint may call a factor by its cause.
 struct Counts {
-  int replicas = 1, micros = 1;
+  int replicas = 1, micros = 1, parts = 1;
 };
 
 /// Findings of one part of the proof.

@@ -16,8 +16,10 @@ struct Named {
 };
 
 std::string named_factor(double c, double tolerance, Counts counts) {
-  double const r = counts.replicas, m = counts.micros;
-  std::array<Named, 12> const known = {{{r, "R, the replicas"},
+  double const r = counts.replicas, m = counts.micros, t = counts.parts;
+  std::array<Named, 14> const known = {{{t, "t, the tensor-parallel ranks"},
+                                        {1 / t, "1/t: divided by the tensor-parallel ranks"},
+                                        {r, "R, the replicas"},
                                         {1 / r, "1/R: divided by the replicas"},
                                         {m, "M, the micro-batches"},
                                         {1 / m, "1/M: divided by the micro-batches"},

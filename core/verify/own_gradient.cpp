@@ -68,10 +68,11 @@ void OwnGradientRule::after(Program& program, Action const& action, std::int64_t
     std::size_t const tensor = std::size_t(catalogue_.find(TensorKind::updated_weight, id.v));
     Finding& finding = out_.findings[tensor];
     bool moved = false;
+    SliceLayout const layout = spec[id].layout();
     each_value(part_of(now, spec[id]), [&](std::int64_t i, double x) {
       std::size_t const at = std::size_t(spec[id].offset + i);
       double const bound = u * (std::abs(weight_[at]) + rate);
-      finding.compare(x, expected_[at], bound, i);
+      finding.compare(x, expected_[at], bound, layout(i));
       moved = moved || x != weight_[at];
       out_.largest[tensor] = std::max(out_.largest[tensor], std::abs(expected_[at]));
       out_.largest_bound[tensor] = std::max(out_.largest_bound[tensor], bound);

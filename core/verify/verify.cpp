@@ -67,7 +67,7 @@ class Proving {
     result.steps = request_.steps;
     result.ranks = world_.size();
     result.reference_backend = request_.reference_backend()->name();
-    Job const twin = twin_of(reference_job_);
+    Job const twin = twin_of(reference_job_, Products::whole);
     bool const gate = request_.scope == Scope::full || request_.dtype == DType::f64;
     std::array<DType, 2> const types{request_.dtype, gate ? DType::f64 : request_.dtype};
     envelope_ = make_envelope({twin, catalogue_, request_.reference_backend, request_.beat, types}, ranks_);
@@ -80,8 +80,8 @@ class Proving {
   }
 
  private:
-  static Job twin_of(Job const& job) {
-    Job twin = serial_twin(job);
+  static Job twin_of(Job const& job, Products products) {
+    Job twin = serial_twin(job, products);
     twin.prefetch = 0;
     return twin;
   }
@@ -110,8 +110,9 @@ class Proving {
     std::string const word(name(dtype));
     if (request_.steps > 0) {
       expect(job.reduction == Reduction::fixed_tree, "bit equality needs a fixed order of reduction");
-      add(compare_bitwise({word + " bitwise", twin_of(job), request_.candidate_backend, dtype, catalogue_, request_.beat}, candidate,
-                          ranks_));
+      add(compare_bitwise(
+          {word + " bitwise", twin_of(job, Products::as_parts), request_.candidate_backend, dtype, catalogue_, request_.beat}, candidate,
+          ranks_));
     }
     add(check_costs(word + " cost", candidate, proof_, ranks_));
   }

@@ -152,7 +152,7 @@ void Traffic::add(Communicator const& group, Exchange const& exchange) {
   View const& any = pieces.recv > 0 ? exchange.recv.view : exchange.send.view;
   std::int64_t const piece = any.elements() / (pieces.recv > 0 ? pieces.recv : pieces.send);
   auto const w = std::int64_t(width(any.dtype));
-  Count& count = collectives_[{exchange.what, exchange.purpose, n}];
+  Count& count = collectives_[{exchange.what, exchange.purpose, n, exchange.axes}];
   count.calls += 1;
   count.bytes += std::max(pieces.send, pieces.recv) * piece * w;
   // Slices are cut between elements.

@@ -26,6 +26,7 @@ class Traffic {
     Collective what;
     std::string_view purpose;
     int members;
+    Axes axes = 0;
     auto operator<=>(CollectiveKey const&) const = default;
   };
   /// `peer` is a rank of the world.

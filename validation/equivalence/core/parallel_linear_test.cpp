@@ -1,4 +1,5 @@
-// Hard test 4: a column-parallel and a row-parallel layer, communicator bound at construction: forward, dX, dW, db equal to serial.
+// Hard test 4: a column-parallel and a row-parallel layer: forward, dX, dW, db equal to serial, and bit for bit to one process that adds up
+// the parts as the ranks do.
 
 #include <gtest/gtest.h>
 
@@ -8,6 +9,7 @@
 #include "model/layers.hpp"
 #include "model/parallel_linear.hpp"
 #include "model/pieces.hpp"
+#include "model/tensor_part.hpp"
 #include "validation/equivalence/core/harness.hpp"
 
 namespace shardmark::testing {
@@ -34,11 +36,11 @@ Tensor drawn_columns(Arena& arena, Stream& stream, std::uint64_t id, std::int64_
   return t;
 }
 
-Result run_layer(Split split, Communicator& world) {
-  int const n = world.size(), me = world.rank();
+/// `held` says which part the group's process has.
+Result run_layer(Split split, TensorGroup& group, TensorPart held) {
   Slice const cut = split == Split::none     ? Slice{}
-                    : split == Split::column ? even_slice(0, outputs, n, me, "outputs")
-                                             : even_slice(1, inputs, n, me, "inputs");
+                    : split == Split::column ? held.slice(0, outputs, "outputs")
+                                             : held.slice(1, inputs, "inputs");
   Slice const bias_cut = split == Split::column ? cut : Slice{};
   Model model{.spec = {}, .blocks = {}, .dtype = DType::f64, .seed = 11};
   model.spec.add_unit("layer");
@@ -55,13 +57,22 @@ Result run_layer(Split split, Communicator& world) {
 
   std::unique_ptr<Layer> layer;
   if (split == Split::none) layer = std::make_unique<Linear>(Linear::Parameters{w, b}, Activation::none, 0);
-  if (split == Split::column) layer = std::make_unique<ColumnParallelLinear>(w, b, world, 0);
-  if (split == Split::row) layer = std::make_unique<RowParallelLinear>(w, b, world, 0);
-  std::int64_t const x0 = split == Split::row ? cut.begin : 0, x1 = split == Split::row ? cut.end : inputs;
-  std::int64_t const y0 = split == Split::column ? cut.begin : 0, y1 = split == Split::column ? cut.end : outputs;
+  Linear::Parameters const parameters{w, b};
+  if (split == Split::column) layer = std::make_unique<ColumnParallelLinear>(parameters, Activation::none, InputIs::activation, 0);
+  if (split == Split::row) layer = std::make_unique<RowParallelLinear>(parameters, Activation::none, 0);
+  bool const by_rows = split == Split::row && cut.dim >= 0, by_columns = split == Split::column && cut.dim >= 0;
+  std::int64_t const x0 = by_rows ? cut.begin : 0, x1 = by_rows ? cut.end : inputs;
+  std::int64_t const y0 = by_columns ? cut.begin : 0, y1 = by_columns ? cut.end : outputs;
   MicroBatch micro;
   LocalPieces alone(1);
-  Context context{.ops = *ops, .stream = *stream, .arena = arena, .store = store, .version = Version{0}, .micro = micro, .pieces = alone};
+  Context context{.ops = *ops,
+                  .stream = *stream,
+                  .arena = arena,
+                  .store = store,
+                  .version = Version{0},
+                  .micro = micro,
+                  .pieces = alone,
+                  .tensor = group};
   Stash stash(Linear::slots);
   Result out;
   out.y = values_of(layer->forward(drawn_columns(arena, *stream, 1, inputs, x0, x1), context, stash).view);
@@ -71,6 +82,19 @@ Result run_layer(Split split, Communicator& world) {
   out.db = values_of(store.gradient(b, 1, 0));
   return out;
 }
+
+Result run_rank(Split split, Communicator& world) {
+  RankTensorGroup group(world, Reduction::fixed_tree);
+  return run_layer(split, group, {world.size(), world.rank()});
+}
+
+/// One process with all parts.
+Result run_twin(Split split, int parts) {
+  LocalTensorGroup group(parts);
+  return run_layer(split, group, {parts, TensorPart::all_parts});
+}
+
+Result run_serial() { return run_twin(Split::none, 1); }
 
 /// Element (r, c) of the serial result against the piece that holds columns [begin, end) of rows of `width`.
 void expect_columns(std::vector<double> const& piece, std::vector<double> const& whole, std::int64_t width, std::int64_t begin,
@@ -90,9 +114,9 @@ void expect_columns(std::vector<double> const& piece, std::vector<double> const&
 class ParallelLinear : public ::testing::TestWithParam<int> {};
 
 TEST_P(ParallelLinear, column_equals_serial) {
-  Result const serial = run_layer(Split::none, *make_self());
+  Result const serial = run_serial();
   run_thread_ranks(GetParam(), [&](Communicator& world) {
-    Result const mine = run_layer(Split::column, world);
+    Result const mine = run_rank(Split::column, world);
     std::int64_t const n = outputs / world.size(), begin = n * world.rank(), end = begin + n;
     expect_columns(mine.y, serial.y, outputs, begin, end, "y");
     expect_columns(mine.dx, serial.dx, inputs, 0, inputs, "dX");
@@ -103,14 +127,33 @@ TEST_P(ParallelLinear, column_equals_serial) {
 }
 
 TEST_P(ParallelLinear, row_equals_serial) {
-  Result const serial = run_layer(Split::none, *make_self());
+  Result const serial = run_serial();
   run_thread_ranks(GetParam(), [&](Communicator& world) {
-    Result const mine = run_layer(Split::row, world);
+    Result const mine = run_rank(Split::row, world);
     std::int64_t const n = inputs / world.size(), begin = n * world.rank(), end = begin + n;
     expect_columns(mine.y, serial.y, outputs, 0, outputs, "y");
     expect_columns(mine.dx, serial.dx, inputs, begin, end, "dX");
     expect_columns(mine.dw, serial.dw, inputs, begin, end, "dW");
     EXPECT_EQ(mine.db, serial.db);
+  });
+}
+
+std::vector<double> columns_of(std::vector<double> const& whole, std::int64_t width, std::int64_t begin, std::int64_t end) {
+  std::vector<double> out;
+  for (std::size_t i = 0; i < whole.size(); ++i)
+    if (std::int64_t const c = std::int64_t(i) % width; c >= begin && c < end) out.push_back(whole[i]);
+  return out;
+}
+
+TEST_P(ParallelLinear, twin_has_the_bits_of_the_ranks) {
+  Result const columns = run_twin(Split::column, GetParam()), rows_twin = run_twin(Split::row, GetParam());
+  run_thread_ranks(GetParam(), [&](Communicator& world) {
+    EXPECT_EQ(run_rank(Split::column, world).dx, columns.dx);
+    Result const row = run_rank(Split::row, world);
+    std::int64_t const n = inputs / world.size(), begin = n * world.rank();
+    EXPECT_EQ(row.y, rows_twin.y);
+    EXPECT_EQ(row.dx, columns_of(rows_twin.dx, inputs, begin, begin + n));
+    EXPECT_EQ(row.dw, columns_of(rows_twin.dw, inputs, begin, begin + n));
   });
 }
 
@@ -123,7 +166,7 @@ TEST(ParallelLinearRefusals, case_10_uneven_splits_list_the_divisors) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ranks, ParallelLinear, ::testing::Values(2, 3));
+INSTANTIATE_TEST_SUITE_P(Ranks, ParallelLinear, ::testing::Values(2, 3, 6));
 
 }  // namespace
 }  // namespace shardmark::testing

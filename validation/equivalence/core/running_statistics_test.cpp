@@ -188,7 +188,9 @@ class Deferred : public ::testing::Test {
       MicroBatch batch;
       batch.id = MicroId{micro};
       LocalPieces pieces(1);
-      Context context{.ops = *ops, .stream = stream, .arena = arena, .store = store, .version = {}, .micro = batch, .pieces = pieces};
+      LocalTensorGroup uncut(1);
+      Context context{
+          .ops = *ops, .stream = stream, .arena = arena, .store = store, .version = {}, .micro = batch, .pieces = pieces, .tensor = uncut};
       Tensor const tensor = arena.make(DType::f64, {3}, Book::workspace, stream);
       std::copy(moments.begin(), moments.end(), tensor.view.as<double>());
       statistics.put(model.spec.running.front(), tensor, context);

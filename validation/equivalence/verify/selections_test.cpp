@@ -60,7 +60,7 @@ class Ratios final : public Sink {
 
 void run_step(Proven const& proven, Backend& ops, Sink& sink) {
   auto const self = make_self();
-  Capture capture(proven.catalogue, {0, proven.catalogue.micros()}, sink);
+  Capture capture(proven.catalogue, *proven.twin.model, {0, proven.catalogue.micros()}, sink);
   Rig rig(proven.twin, {.ops = ops, .world = *self, .observer = &capture, .hooks = {&capture}});
   rig.program().advance(1);
   rig.program().drain();

@@ -1,0 +1,41 @@
+#!/bin/bash
+# usage: tensor_parallel.sh RANKS; `tensor_parallel verify` as thread ranks and under mpirun: models, types, optimizers, sizes that don't
+# divide anything but the ranks; and what is refused before a rank starts (cases 10 and 22).
+set -euo pipefail
+ranks=$1
+heads=$((ranks == 3 ? 3 : 8))
+gpt="--model gpt --layers 2 --hidden $((8 * heads)) --heads $heads --seq 7 --vocab 31"
+mlp="--model mlp --hidden $((5 * ranks))"
+program="$SHARDMARK_BIN/tensor_parallel"
+
+verified() {
+  local last
+  last=$("$@" | tail -n 1)
+  [[ $last == "SHARDMARK "*" VERIFIED "* ]] || { echo "not VERIFIED: $*"; echo "$last"; exit 1; }
+}
+threads() { verified "$program" verify --ranks-as-threads "$ranks" "$@"; }
+mpi() { verified $SHARDMARK_MPIRUN -n "$ranks" "$program" verify "$@"; }
+refused() {
+  local expected=$1 code=0 said
+  shift
+  said=$("$program" verify "$@" 2>&1) || code=$?
+  [[ $code == 2 && $said == *"$expected"* ]] || { echo "not refused as expected: $*: $code $said"; exit 1; }
+}
+
+# shellcheck disable=SC2086 # lists of words
+{
+  for layers in 1 2 3; do threads $mlp --layers $layers --batch 7 --steps 8; done
+  threads $mlp --layers 3 --batch 9 --microbatches 2 --dtype fp64 --momentum 0.9 --nesterov --clip-norm 0.1
+  threads $mlp --layers 2 --batch 9 --microbatches 2 --optimizer adamw --clip-norm 0.1 --backend reference
+  threads $gpt --batch 5 --steps 8 --dropout 0.1
+  threads $gpt --batch 5 --steps 5 --dtype fp64 --microbatches 3 --tied-embeddings --clip-norm 0.5 --optimizer adamw --weight-decay 0.1
+  threads $gpt --batch 4 --steps 5 --dtype bf16 --dropout 0.1 --optimizer adamw
+  mpi $gpt --batch 3 --steps 5 --clip-norm 0.5
+  mpi $mlp --layers 4 --batch 7 --steps 5
+  mpi $gpt --batch 3 --steps 5 --comm peer
+  if [[ $ranks == 4 ]]; then
+    refused "start 1, 2, 3, 6 ranks" --ranks-as-threads 4 --model gpt --heads 6 --hidden 48
+    refused "start 1, 3 ranks" --ranks-as-threads 2 --model mlp --hidden 3
+    refused "convolutions" --ranks-as-threads 4 --model convnet
+  fi
+}
