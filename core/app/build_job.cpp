@@ -48,13 +48,30 @@ std::shared_ptr<Dataset const> open_part(Options const& options, DataRequest con
   fail_input({"--eval needs held-out data", "synthetic data has no held-out part", "give --data text:PATH, tokens, idx or cifar10"});
 }
 
+MlpCuts mlp_cuts(Options const& options) {
+  switch (options.layer) {
+    case LayerAlone::off:
+      return MlpCuts::pairs;
+    case LayerAlone::column:
+      return options.gather_output ? MlpCuts::column_gathered : MlpCuts::column;
+    case LayerAlone::row:
+      return options.scatter_input ? MlpCuts::row_scattered : MlpCuts::row;
+  }
+  return MlpCuts::pairs;
+}
+
 /// The mlp's ends are those of its samples.
 MlpConfig mlp_config(Options const& options, SampleShape const& sample) {
   std::int64_t features = 1;
   for (std::int64_t extent : sample.input) features *= extent;
   require_input(features <= limits::width, {fmt::format("samples of {} numbers", features),
                                             fmt::format("model mlp takes at most {}", limits::width), "give smaller images"});
-  return {.layers = options.layers, .hidden = options.hidden, .features = features, .classes = sample.classes, .dropout = options.dropout};
+  return {.layers = options.layers,
+          .hidden = options.hidden,
+          .features = features,
+          .classes = sample.classes,
+          .dropout = options.dropout,
+          .cuts = mlp_cuts(options)};
 }
 
 ConvnetConfig convnet_config(Options const& options, SampleShape const& sample) {
@@ -146,7 +163,8 @@ Job build_job(Options const& options, Strategy const& strategy, int ranks, DType
   require_fit(options, job.mesh.data);
   job.model = build_model(options, data->shape(), dtype, purpose);
   int const parts = job.mesh.tensor;
-  auto const part = [&](int p) { return build_model(options, data->shape(), dtype, purpose, {parts, p}); };
+  TokenRows const rows = options.sequence_parallel ? TokenRows::cut : TokenRows::whole;
+  auto const part = [&](int p) { return build_model(options, data->shape(), dtype, purpose, {parts, p, rows, options.tp_chunks}); };
   for (int p = 0; parts > 1 && p < parts; ++p) job.parts.push_back(part(p));
   if (parts > 1) job.in_parts = part(TensorPart::all_parts);
   job.data = std::move(data);
@@ -175,7 +193,7 @@ Options reduced_twin(Options options, int chunks, int parts) {
   options.split_points.clear();
   options.hidden = options.model == ModelKind::convnet ? 7 : 48 * parts;
   options.heads = 3 * parts;
-  options.seq = 17;
+  options.seq = options.sequence_parallel ? 5 * parts : 17;
   options.vocab = 61;
   options.bucket_mib = std::min(options.bucket_mib, 0.0625);  // several buckets, as in the timed run
   return options;

@@ -20,6 +20,7 @@ std::string_view name(CommKind comm) { return word_of(comm); }
 std::string_view name(LrSchedule schedule) { return word_of(schedule); }
 std::string_view name(BatchNormPolicy policy) { return word_of(policy); }
 std::string_view name(PipelineMode mode) { return word_of(mode); }
+std::string_view name(LayerAlone layer) { return word_of(layer); }
 std::string_view name(SplitBackward split) { return word_of(split); }
 std::string_view name(BackwardOrder order) { return word_of(order); }
 

@@ -67,6 +67,11 @@ struct Choices<SplitBackward> {
       {{"off", SplitBackward::off}, {"h1", SplitBackward::h1}, {"h2", SplitBackward::h2}, {"v", SplitBackward::v}}};
 };
 template <>
+struct Choices<LayerAlone> {
+  static constexpr std::array<Choice<LayerAlone>, 3> all{
+      {{"off", LayerAlone::off}, {"column", LayerAlone::column}, {"row", LayerAlone::row}}};
+};
+template <>
 struct Choices<Inside> {
   static constexpr std::array<Choice<Inside>, 2> all{{{"ranks-last", Inside::micros}, {"ranks-first", Inside::replicas}}};
 };

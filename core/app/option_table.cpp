@@ -9,6 +9,7 @@
 #include "app/choices.hpp"
 #include "app/data_request.hpp"
 #include "app/nearest.hpp"
+#include "model/tensor_part.hpp"
 
 namespace shardmark {
 namespace {
@@ -255,6 +256,15 @@ std::vector<OptionEntry> make_table() {
       when([](Options const& options) { return options.ranks_as_threads > 0; }, whole(&Options::ranks_as_threads, 1, limits::thread_ranks)),
       "run R ranks as threads of one process, without MPI", work);
   add("bucket-mb", "N", real(&Options::bucket_mib, {0x1p-20, 1 << 20}), "MiB of gradients that are reduced together [25]");
+  some("sequence-parallel", "", flag(&Options::sequence_parallel),
+       "each tensor-parallel rank normalises, drops and adds its own rows alone (gpt) [off]");
+  some("tp-chunks", "N", whole(&Options::tp_chunks, 1, TensorPart::most_chunks),
+       "pieces of rows in which a row-cut product is made: the sum of one over the ranks overlaps the next [1]");
+  some("layer", "off|column|row", choice(&Options::layer), "cut layers.1 of the mlp alone, by columns or rows [off]");
+  some("gather-output", "", flag(&Options::gather_output),
+       "gather what --layer column puts out, instead of cutting the next layer by rows [off]");
+  some("scatter-input", "", flag(&Options::scatter_input),
+       "cut what --layer row takes from a whole tensor, instead of cutting the layer before by columns [off]");
   some("reduce-order", "ranks-last|ranks-first", choice(&Options::reduce_order),
        "sum gradients over micro-batches and once over ranks, or over ranks at each micro-batch [ranks-last]");
   add("overlap", "", flag(&Options::overlap), "reduce gradients after the backward pass, not during it [off]");
@@ -301,8 +311,8 @@ OptionEntry const* find_option(std::string_view name) {
 }
 
 bool is_of_later_version(std::string_view name) {
-  static constexpr std::string_view names[] = {
-      "micro-batch-size", "dp", "pp", "tp", "stage", "zero", "sequence-parallel", "link", "expect", "memory-timeline", "threads-per-rank"};
+  static constexpr std::string_view names[] = {"micro-batch-size", "dp", "pp", "tp", "stage", "zero", "link", "expect", "memory-timeline",
+                                               "threads-per-rank"};
   for (std::string_view known : names)
     if (known == name) return true;
   return false;

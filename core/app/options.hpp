@@ -25,6 +25,8 @@ enum class CommKind : std::uint8_t { mpi, peer, nccl };
 enum class LrSchedule : std::uint8_t { constant, linear, cosine };
 /// What pipedream does at the end of a batch: it drains (flush), or goes on with the weights that a Delay says.
 enum class PipelineMode : std::uint8_t { flush, stash, vertical, two_buffers };
+/// What tensor_parallel cuts: pairs of layers, or one of the mlp's alone.
+enum class LayerAlone : std::uint8_t { off, column, row };
 enum class SplitBackward : std::uint8_t { off, h1, h2, v };
 /// As written on the command line and in records.
 std::string_view name(Command command);
@@ -36,6 +38,7 @@ std::string_view name(LrSchedule schedule);
 std::string_view name(BatchNormPolicy policy);
 std::string_view name(PipelineMode mode);
 std::string_view name(SplitBackward split);
+std::string_view name(LayerAlone layer);
 std::string_view name(BackwardOrder order);
 
 struct Fault {  // --inject KIND:key=value,...
@@ -89,6 +92,11 @@ struct Options {
   std::string recompute = "none";
   std::string schedule_file;                // --schedule; empty: the strategy's own
   std::shared_ptr<Schedule const> written;  // what that file holds, read once
+
+  bool sequence_parallel = false;  // --sequence-parallel
+  int tp_chunks = 1;               // --tp-chunks
+  LayerAlone layer = LayerAlone::off;
+  bool gather_output = false, scatter_input = false;  // of that layer
 
   Inside reduce_order = Inside::micros;  // --reduce-order: what a sum of gradients adds up first
 

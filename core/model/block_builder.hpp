@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "model/batch_norm.hpp"
+#include "model/cut_columns.hpp"
 #include "model/layers.hpp"
 #include "model/parallel_linear.hpp"
+#include "model/vocabulary_loss.hpp"
 #include "model/zoo.hpp"
 
 namespace shardmark {
@@ -25,12 +27,17 @@ class BlockBuilder {
     if (p > 0) layers_.push_back(std::make_unique<DropoutLayer>(p, layer, cut, full_width));
     return *this;
   }
+  /// Of this part's rows, where they are cut.
+  BlockBuilder& dropout(double p, std::uint64_t layer, TokenRows rows) {
+    if (p > 0) layers_.push_back(std::make_unique<DropoutLayer>(p, layer, rows));
+    return *this;
+  }
   /// A linear layer, cut by columns or rows where the model is a part.
   BlockBuilder& column(TensorPart part, Linear::Parameters parameters, Activation activation, InputIs input = InputIs::activation) {
-    return part.cuts() ? add<ColumnParallelLinear>(parameters, activation, input) : add<Linear>(parameters, activation);
+    return part.cuts() ? add<ColumnParallelLinear>(parameters, activation, input, part.rows) : add<Linear>(parameters, activation);
   }
   BlockBuilder& row(TensorPart part, Linear::Parameters parameters, Activation activation) {
-    return part.cuts() ? add<RowParallelLinear>(parameters, activation) : add<Linear>(parameters, activation);
+    return part.cuts() ? add<RowParallelLinear>(parameters, activation, part.rows, part.chunks) : add<Linear>(parameters, activation);
   }
   /// What was added since the last call becomes one residual branch.
   BlockBuilder& residual() {

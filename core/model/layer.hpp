@@ -9,6 +9,7 @@
 
 #include "backend/backend.hpp"
 #include "model/store.hpp"
+#include "model/tensor_part.hpp"
 
 namespace shardmark {
 
@@ -111,6 +112,7 @@ struct Block {
   std::vector<std::int64_t> boundary;  // shape of its output for one sample; what crosses to the next block
   Slice cut = {};                      // of the output's last dimension, where a rank has a part of it
   std::int64_t full_width = 0;         // of that dimension in all, where it is cut
+  TensorPart rows_of = {};             // whose rows the output has, where they are cut
   double forward_flops = 0;            // per sample
 };
 

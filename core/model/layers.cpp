@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "model/tensor_group.hpp"
+
 namespace shardmark {
 
 Tensor rows_by(Context& context, Tensor const& like, std::int64_t columns) {
@@ -98,9 +100,35 @@ Tensor Normalise::backward(Tensor dy, Context& context, Stash& stash, Wanted wan
 }
 
 void Normalise::weight_gradient(View const& dy, Context& context, Stash& stash) const {
+  if (rows_ == TokenRows::cut) return weight_gradient_of_parts(dy, context, stash);
   auto& store = context.store;
   context.run(LayerNormWeight{dy, stash[first_].view, stash[first_ + 1].view, stash[first_ + 2].view, store.gradient(gamma_, 1, 0),
                               store.gradient(beta_, 1, 0), store.gradient_write(gamma_, 0)});
+}
+
+void Normalise::weight_gradient_of_parts(View const& dy, Context& context, Stash& stash) const {
+  auto& store = context.store;
+  int const here = context.tensor.here();
+  std::int64_t const width = dy.shape[1];
+  auto const partial = [&](int p) {
+    Tensor sums = context.make(accumulator(dy.dtype), {2, width});
+    auto const rows = [&](View const& of) { return piece(of, 0, p, here); };
+    auto const sum = [&](int i) { return reshape(piece(sums.view, 0, i, 2), {width}); };
+    context.run(
+        LayerNormWeight{rows(dy), rows(stash[first_].view), rows(stash[first_ + 1].view), rows(stash[first_ + 2].view), sum(0), sum(1)});
+    return sums;
+  };
+  Tensor const sums =
+      tensor_mutant(context, "layer_norm_of_own_rows") ? partial(0) : sum_of_parts(context, "layer norm gradients", partial);
+  int i = 0;
+  for (ParamId const param : {gamma_, beta_}) {
+    View const leaf = store.gradient(param, 1, 0), sum = reshape(piece(sums.view, 0, i++, 2), {width});
+    std::array<View, 2> const both{leaf, sum};
+    if (store.gradient_write(param, 0) == Write::overwrite)
+      context.run(Copy{sum, leaf});
+    else
+      context.run(SumTree{both, leaf});
+  }
 }
 
 // ---- CausalAttention
@@ -142,11 +170,29 @@ Tensor CausalAttention::backward(Tensor dy, Context& context, Stash& stash, Want
 // ---- DropoutLayer
 
 Tensor DropoutLayer::apply(Tensor x, Context& context) const {
+  if (rows_ == TokenRows::cut) {
+    if (x.view.elements() > 0) apply_to_own_rows(x.view, context);
+    return x;
+  }
   // One row of the mask's key is one sample; x holds all its positions.
   std::int64_t const rows = context.micro.rows;
   View const v = rows == 0 ? x.view : reshape(x.view, {rows, x.view.elements() / rows});
   if (rows > 0) context.run(Dropout{v, v, context.micro.samples.view, p_, context.seed, layer_, cut_.begin, full_width_});
   return x;
+}
+
+/// The rows that are here may begin and end inside a sample.
+void DropoutLayer::apply_to_own_rows(View const& x, Context& context) const {
+  TensorGroup const& group = context.tensor;
+  std::int64_t const here = x.shape[0], width = x.shape[1], positions = here / group.here() * group.parts() / context.micro.rows;
+  std::int64_t const first = here * group.first(), last = first + here;
+  for (std::int64_t row = first; row < last;) {
+    std::int64_t const sample = row / positions, end = std::min(last, (sample + 1) * positions);
+    View const part = reshape(slice(x, 0, row - first, end - first), {1, (end - row) * width});
+    context.run(Dropout{part, part, slice(context.micro.samples.view, 0, sample, sample + 1), p_, context.seed, layer_,
+                        (row - sample * positions) * width, positions * width});
+    row = end;
+  }
 }
 
 Tensor DropoutLayer::forward(Tensor x, Context& context, Stash&) {
@@ -163,16 +209,27 @@ Tensor DropoutLayer::backward(Tensor dy, Context& context, Stash&, Wanted wanted
 
 // ---- EmbeddingLayer
 
+namespace {
+
+TableSlice table_slice(ParamSpec const& table) { return table.slice.dim < 0 ? TableSlice{} : TableSlice{table.slice.begin, table.full[0]}; }
+
+}  // namespace
+
 Tensor EmbeddingLayer::forward(Tensor ids, Context& context, Stash& stash) {
   View const table = context.store.weight(table_, context.version);
   std::int64_t const rows = ids.view.shape[0], seq = ids.view.shape[1], hidden = table.shape[1];
   Tensor y = context.make(table.dtype, {rows * seq, hidden});
-  context.run(Embedding{ids.view, table, context.store.weight(positions_, context.version), reshape(y.view, {rows, seq, hidden})});
+  ParamSpec const& spec = context.store.spec()[table_];
+  context.run(Embedding{ids.view, table, context.store.weight(positions_, context.version), reshape(y.view, {rows, seq, hidden}),
+                        table_slice(spec)});
   stash.save(first_, ids, Until::weight);
-  return y;
+  if (spec.slice.dim < 0 || !context.tensor.spans_ranks()) return y;
+  return sum_of_parts(
+      context, "embedding", [&](int) { return y; }, rows_);
 }
 
 Tensor EmbeddingLayer::backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) {
+  if (wants_input(wanted) && rows_ == TokenRows::cut) dy = context.tensor.all_rows(dy, context, "embedding gradient");
   if (wanted == Wanted::input) stash.save(first_ + 1, dy, Until::weight);
   if (wants_weight(wanted)) weight_gradient(wants_input(wanted) ? dy.view : stash[first_ + 1].view, stash[first_].view, context);
   return {};
@@ -181,7 +238,8 @@ Tensor EmbeddingLayer::backward(Tensor dy, Context& context, Stash& stash, Wante
 void EmbeddingLayer::weight_gradient(View const& dy, View const& ids, Context& context) const {
   auto& store = context.store;
   View const by_row = reshape(dy, {ids.shape[0], ids.shape[1], dy.shape[1]});
-  context.run(EmbeddingWeight{ids, by_row, store.gradient(table_, 1, slot_), store.gradient_write(table_, slot_)});
+  context.run(EmbeddingWeight{ids, by_row, store.gradient(table_, 1, slot_), store.gradient_write(table_, slot_),
+                              table_slice(store.spec()[table_])});
   context.run(PositionWeight{by_row, store.gradient(positions_, 1, 0), store.gradient_write(positions_, 0)});
 }
 

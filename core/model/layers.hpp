@@ -3,6 +3,7 @@
 // many it uses. T = rows x sequence positions.
 
 #include "model/layer.hpp"
+#include "model/tensor_part.hpp"
 
 namespace shardmark {
 
@@ -31,6 +32,7 @@ class Linear : public Layer {
   /// act(z); z's memory may be taken for it.
   Tensor activated(Tensor z, Context& context, Stash& stash) const;
   void keep_input(Tensor x, Stash& stash) const { stash.save(first_, std::move(x), Until::weight); }
+  Tensor take_input(Stash& stash) const { return stash.take(first_); }
   virtual Tensor input_gradient(Tensor const& dz, Context& context) const;
   virtual void weight_gradient(View const& dz, View const& x, Context& context) const;
 
@@ -40,17 +42,21 @@ class Linear : public Layer {
   std::size_t first_;
 };
 
-/// Layer normalisation over the last dimension. Its weight gradient belongs to the weight half (validation rule 5).
+/// Layer normalisation over the last dimension. Its weight gradient belongs to the weight half (validation rule 5). TokenRows::cut: each
+/// part has a sum over its own rows, and the weight gradient is the sum of these over all parts (case 15).
 class Normalise final : public Layer {
  public:
   static constexpr std::size_t slots = 4;  // x, mean, rstd (weight), dy (weight, split backward)
-  Normalise(ParamId gamma, ParamId beta, std::size_t first_slot) : gamma_(gamma), beta_(beta), first_(first_slot) {}
+  Normalise(ParamId gamma, ParamId beta, TokenRows rows, std::size_t first_slot)
+      : gamma_(gamma), beta_(beta), rows_(rows), first_(first_slot) {}
   Tensor forward(Tensor x, Context& context, Stash& stash) override;
   Tensor backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) override;
 
  private:
   void weight_gradient(View const& dy, Context& context, Stash& stash) const;
+  void weight_gradient_of_parts(View const& dy, Context& context, Stash& stash) const;
   ParamId gamma_, beta_;
+  TokenRows rows_;
   std::size_t first_;
 };
 
@@ -76,23 +82,29 @@ class DropoutLayer final : public Layer {
   /// @param cut  of x's last dimension, which has `full_width` elements in all; the mask goes by the index there
   DropoutLayer(double p, std::uint64_t layer, Slice cut = {}, std::int64_t full_width = 0)
       : p_(p), layer_(layer), cut_(cut), full_width_(cut.dim < 0 ? 0 : full_width) {}
+  DropoutLayer(double p, std::uint64_t layer, TokenRows rows) : p_(p), layer_(layer), rows_(rows) {}
   Tensor forward(Tensor x, Context& context, Stash& stash) override;
   Tensor backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) override;
 
  private:
   Tensor apply(Tensor x, Context& context) const;
+  void apply_to_own_rows(View const& x, Context& context) const;
   double p_;
   std::uint64_t layer_;
   Slice cut_;
-  std::int64_t full_width_;
+  std::int64_t full_width_ = 0;
+  TokenRows rows_ = TokenRows::whole;
 };
 
-/// Tokens and learned positions: ids [rows,S] -> [T,H]. Either table may be a tied unit's.
+/// Tokens and learned positions: ids [rows,S] -> [T,H]. Either table may be a tied unit's. The token table may be cut by rows over the
+/// tensor-parallel group: each part looks up the ids that it has, with their positions, and the others are +0; their sum is the embedding,
+/// bit for bit, whole or (TokenRows::cut) of this part's rows. Both tables' gradients are complete as they are: each part sees dy of all
+/// rows.
 class EmbeddingLayer final : public Layer {
  public:
   static constexpr std::size_t slots = 2;  // ids (weight), dy (weight, split backward)
-  EmbeddingLayer(ParamId table, int slot, ParamId positions, std::size_t first_slot)
-      : table_(table), positions_(positions), slot_(slot), first_(first_slot) {}
+  EmbeddingLayer(ParamId table, int slot, ParamId positions, TokenRows rows, std::size_t first_slot)
+      : table_(table), positions_(positions), slot_(slot), rows_(rows), first_(first_slot) {}
   Tensor forward(Tensor ids, Context& context, Stash& stash) override;
   Tensor backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) override;
 
@@ -100,6 +112,7 @@ class EmbeddingLayer final : public Layer {
   void weight_gradient(View const& dy, View const& ids, Context& context) const;
   ParamId table_, positions_;
   int slot_;
+  TokenRows rows_;
   std::size_t first_;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/ranges.hpp"
 
 namespace shardmark {
 
@@ -10,6 +11,13 @@ Slice TensorPart::slice(int dim, std::int64_t n, std::string const& what) const 
   if (!cuts()) return {};
   Slice const first = even_slice(dim, n, parts, std::max(part, 0), what);
   return part == all_parts ? Slice{dim, 0, n} : first;
+}
+
+Slice TensorPart::nearly_even(int dim, std::int64_t n) const {
+  if (!cuts()) return {};
+  if (part == all_parts) return {dim, 0, n};
+  Range const own = piece_of(n, parts, part);
+  return {dim, own.begin, own.end};
 }
 
 void mark_copies(ModelSpec& spec, TensorPart part) {

@@ -18,19 +18,28 @@ struct GptParams {
   ParamId head;
 };
 
-Block embedding_block(Model& model, GptConfig const& c, Initials const& initials, GptParams& shared) {
+/// What one sample leaves between blocks, [positions, hidden]: all of it, or this part's rows.
+void leaves_rows(Block& block, GptConfig const& c, TensorPart part) {
+  bool const cut = part.rows == TokenRows::cut && part.part != TensorPart::all_parts;
+  block.boundary = {cut ? c.seq / part.parts : c.seq, c.hidden};
+  if (cut) block.rows_of = part;
+}
+
+Block embedding_block(Model& model, GptConfig const& c, Initials const& initials, GptParams& shared, TensorPart part) {
   UnitId const own = model.spec.add_unit("embedding");
   UnitId const tables = c.tied == Tied::yes ? model.spec.add_unit("tied", 2) : own;
-  shared.table = model.spec.add(tables, "wte.weight", {c.vocab, c.hidden}, initials.embedding(gpt2_deviation), true);
+  shared.table =
+      model.spec.add(tables, "wte.weight", {c.vocab, c.hidden}, initials.embedding(gpt2_deviation), true, part.nearly_even(0, c.vocab));
   shared.positions = model.spec.add(own, "wpe.weight", {c.seq, c.hidden}, initials.embedding(gpt2_deviation), true);
-  Block block = BlockBuilder().add<EmbeddingLayer>(shared.table, 0, shared.positions).dropout(c.dropout, 0).finish("embedding");
+  Block block =
+      BlockBuilder().add<EmbeddingLayer>(shared.table, 0, shared.positions, part.rows).dropout(c.dropout, 0, part.rows).finish("embedding");
   block.produces = {{own, 0}};
   block.reads = {own};
   if (c.tied == Tied::yes) {
     block.produces.push_back({tables, 0});
     block.reads.push_back(tables);
   }
-  block.boundary = {c.seq, c.hidden};
+  leaves_rows(block, c, part);
   return block;
 }
 
@@ -85,46 +94,50 @@ Block transformer_block(Model& model, GptConfig const& c, Initials const& initia
 
   auto const key = std::uint64_t(2 * layer + 1);  // of dropout; 0 is the embedding's
   Block block = BlockBuilder()
-                    .add<Normalise>(gain1, shift1)
+                    .add<Normalise>(gain1, shift1, part.rows)
                     .column(part, {q, q_bias, 3}, Activation::none)
                     .add<CausalAttention>(part.share(c.heads), H / c.heads, c.seq)
                     .row(part, {proj, proj_bias}, Activation::none)
-                    .dropout(c.dropout, key)
+                    .dropout(c.dropout, key, part.rows)
                     .residual()
-                    .add<Normalise>(gain2, shift2)
+                    .add<Normalise>(gain2, shift2, part.rows)
                     .column(part, {fc, fc_bias}, Activation::gelu)
                     .row(part, {fc2, fc2_bias}, Activation::none)
-                    .dropout(c.dropout, key + 1)
+                    .dropout(c.dropout, key + 1, part.rows)
                     .residual()
                     .finish(h);
   block.produces = {{unit, 0}};
   block.reads = {unit};
-  block.boundary = {c.seq, H};
+  leaves_rows(block, c, part);
   block.forward_flops = 2.0 * double(c.seq) * 12 * double(H) * double(H) + 2.0 * double(c.seq) * double(c.seq) * double(H);
   return block;
 }
 
-Block head_block(Model& model, GptConfig const& c, Initials const& initials, GptParams const& shared) {
+Block head_block(Model& model, GptConfig const& c, Initials const& initials, GptParams const& shared, TensorPart part) {
   UnitId const unit = model.spec.add_unit("head");
   UnitId const tied = model.spec[shared.table].unit;
-  ParamId const head = c.tied == Tied::yes
-                           ? shared.table
-                           : model.spec.add(unit, "lm_head.weight", {c.vocab, c.hidden}, initials.weight(gpt2_deviation, c.hidden), true);
+  ParamId const head = c.tied == Tied::yes ? shared.table
+                                           : model.spec.add(unit, "lm_head.weight", {c.vocab, c.hidden},
+                                                            initials.weight(gpt2_deviation, c.hidden), true, part.nearly_even(0, c.vocab));
   ParamId const gain = model.spec.add(unit, "ln_f.weight", {c.hidden}, initials.gain(), false);
   ParamId const shift = model.spec.add(unit, "ln_f.bias", {c.hidden}, initials.bias(), false);
   int const slot = c.tied == Tied::yes ? 1 : 0;
-  Block block = BlockBuilder()
-                    .add<Normalise>(gain, shift)
-                    .add<Linear>(Linear::Parameters{head, ParamId{}, 1, slot}, Activation::none)
-                    .add<CrossEntropyLoss>()
-                    .finish("head");
+  BlockBuilder builder;
+  builder.add<Normalise>(gain, shift, part.rows).column(part, {head, ParamId{}, 1, slot}, Activation::none);
+  if (part.cuts())
+    builder.add<VocabularyLoss>(c.vocab);
+  else
+    builder.add<CrossEntropyLoss>();
+  Block block = builder.finish("head");
   block.produces = {{unit, 0}};
   block.reads = {unit};
   if (c.tied == Tied::yes) {
     block.produces.push_back({tied, 1});
     block.reads.push_back(tied);
   }
-  block.boundary = {c.seq, c.vocab};
+  block.cut = part.nearly_even(0, c.vocab);
+  block.full_width = c.vocab;
+  block.boundary = {c.seq, model.spec[head].shape[0]};
   block.forward_flops = 2.0 * double(c.seq) * double(c.vocab) * double(c.hidden);
   return block;
 }
@@ -135,21 +148,34 @@ Model make_gpt(GptConfig const& c, DType dtype, std::uint64_t seed, InitialStyle
   Model model{.spec = {}, .blocks = {}, .dtype = dtype, .seed = seed};
   Initials const initials{style};
   GptParams shared;
-  model.blocks.push_back(embedding_block(model, c, initials, shared));
+  model.blocks.push_back(embedding_block(model, c, initials, shared, part));
   for (std::int64_t l = 0; l < c.layers; ++l) model.blocks.push_back(transformer_block(model, c, initials, l, part));
-  model.blocks.push_back(head_block(model, c, initials, shared));
+  model.blocks.push_back(head_block(model, c, initials, shared, part));
   mark_copies(model.spec, part);
   return model;
 }
 
 namespace {
 
-/// How the l-th of the mlp's layers is cut: by columns and by rows in turns; one without a partner isn't.
+/// How the l-th of the mlp's layers is cut: by columns and by rows in turns, and one without a partner isn't; or as MlpCuts says.
 enum class Cut : std::uint8_t { none, columns, rows };
 Cut cut_of(std::int64_t layer, MlpConfig const& c, TensorPart part) {
+  if (!part.cuts()) return Cut::none;
   std::int64_t const linears = c.layers + 1;
-  if (!part.cuts() || (layer + 1 == linears && linears % 2 == 1)) return Cut::none;
-  return layer % 2 == 0 ? Cut::columns : Cut::rows;
+  bool const alone = layer == 1;
+  switch (c.cuts) {
+    case MlpCuts::pairs:
+      return layer + 1 == linears && linears % 2 == 1 ? Cut::none : layer % 2 == 0 ? Cut::columns : Cut::rows;
+    case MlpCuts::column:
+      return alone ? Cut::columns : layer == 2 ? Cut::rows : Cut::none;
+    case MlpCuts::column_gathered:
+      return alone ? Cut::columns : Cut::none;
+    case MlpCuts::row:
+      return alone ? Cut::rows : layer == 0 ? Cut::columns : Cut::none;
+    case MlpCuts::row_scattered:
+      return alone ? Cut::rows : Cut::none;
+  }
+  return Cut::none;
 }
 
 Block mlp_block(Model& model, MlpConfig const& c, InitialStyle style, std::int64_t layer, TensorPart part) {
@@ -167,21 +193,25 @@ Block mlp_block(Model& model, MlpConfig const& c, InitialStyle style, std::int64
                      true, cut == Cut::rows ? part.slice(1, in, "columns") : columns);
   ParamId const bias =
       model.spec.add(unit, name + ".bias", {out}, verifying ? Initial{Initial::Kind::normal, 0.1} : kaiming, false, columns);
+  bool const gathered = cut == Cut::columns && c.cuts == MlpCuts::column_gathered;
+  Slice const left = gathered ? Slice{} : columns;  // of the block's output
   BlockBuilder builder;
+  if (cut == Cut::rows && c.cuts == MlpCuts::row_scattered) builder.stateless<ScatterColumns>();
   Activation const activation = last ? Activation::none : Activation::relu;
   if (cut == Cut::rows)
     builder.row(part, {weight, bias}, activation);
   else
     builder.column(cut == Cut::none ? TensorPart{} : part, {weight, bias}, activation, layer == 0 ? InputIs::data : InputIs::activation);
+  if (gathered) builder.stateless<GatherColumns>();
   if (last)
     builder.add<CrossEntropyLoss>();
   else
-    builder.dropout(c.dropout, std::uint64_t(layer), columns, out);
+    builder.dropout(c.dropout, std::uint64_t(layer), left, out);
   Block block = builder.finish(name);
   block.produces = {{unit, 0}};
   block.reads = {unit};
-  block.boundary = {model.spec[bias].elements()};
-  block.cut = columns;
+  block.boundary = {gathered ? out : model.spec[bias].elements()};
+  block.cut = left;
   block.full_width = out;
   block.forward_flops = 2.0 * double(in) * double(out);
   return block;

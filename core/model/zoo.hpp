@@ -20,12 +20,18 @@ struct GptConfig {
   Tied tied = Tied::no;
 };
 /// Pre-LN GPT-2 (Radford et al. 2019): blocks wte+wpe | h.0 .. h.L-1 | ln_f + lm_head + loss.
-/// A part (Shoeybi et al. 2019): q, k, v and mlp.fc cut by columns, attn.proj and mlp.proj by rows, heads shared out; the rest are copies.
+/// A part (Shoeybi et al. 2019): q, k, v, mlp.fc and the head cut by columns, attn.proj, mlp.proj and the token table by rows, heads shared
+/// out; the rest are copies.
 Model make_gpt(GptConfig const& config, DType dtype, std::uint64_t seed, InitialStyle style, TensorPart part = {});
+
+/// Which of the mlp's layers a part cuts: all, in pairs, or layers.1 alone. What it puts out in columns is gathered, or taken by the next
+/// layer, cut by rows; what it takes by columns is cut from a whole tensor, or made by the layer before, cut by columns.
+enum class MlpCuts : std::uint8_t { pairs, column, column_gathered, row, row_scattered };
 
 struct MlpConfig {
   std::int64_t layers = 4, hidden = 128, features = 64, classes = 10;
   double dropout = 0;
+  MlpCuts cuts = MlpCuts::pairs;  // others than pairs need two layers
 };
 /// `layers` blocks of linear + ReLU, then a block of linear + softmax cross-entropy.
 /// A part: pairs of layers cut by columns and by rows; the last layer, where it has no partner, is a copy.

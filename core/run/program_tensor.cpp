@@ -8,15 +8,17 @@ namespace shardmark {
 /// A serial twin's: what each rank would find of its part, added in the ranks' order.
 void Program::take_norm_of_parts(ParamId param, View const& gradient) {
   ParamSpec const& p = parts_.model.spec[param];
-  std::int64_t const parts = tensor_->here(), elements = p.elements() / parts, leaves = (elements + norm_leaf - 1) / norm_leaf;
+  int const parts = tensor_->here();
   auto const make = [&](DType dtype, std::int64_t n) { return parts_.arena.make(dtype, {n}, Book::workspace, *compute_); };
-  Tensor const part = make(gradient.dtype, elements), squares = make(DType::f64, leaves), sums = make(DType::f64, parts);
-  // Behind the cut dimension everything is one run: [before, parts, run].
-  std::int64_t const run = p.layout().stride / parts, before = elements / run;
-  View const whole = reshape(gradient, {before, parts, run});
+  // [before, cut dimension, what is behind it]
+  std::int64_t const extent = p.full[std::size_t(p.slice.dim)], run = p.layout().stride / extent, before = p.elements() / (extent * run);
+  View const whole = reshape(gradient, {before, extent, run});
+  Tensor const sums = make(DType::f64, parts);
   std::vector<View> of_part;
-  for (std::int64_t i = 0; i < parts; ++i) {
-    parts_.ops.run(*compute_, Copy{slice(whole, 1, i, i + 1), reshape(part.view, {before, 1, run})});
+  for (int i = 0; i < parts; ++i) {
+    View const mine = piece(whole, 1, i, parts);
+    Tensor const part = make(gradient.dtype, mine.elements()), squares = make(DType::f64, (mine.elements() + norm_leaf - 1) / norm_leaf);
+    parts_.ops.run(*compute_, Copy{mine, reshape(part.view, {before, mine.shape[1], run})});
     parts_.ops.run(*compute_, NormLeaves{part.view, squares.view});
     parts_.ops.run(*compute_, TreeTotal{squares.view, of_part.emplace_back(slice(sums.view, 0, i, i + 1))});
   }

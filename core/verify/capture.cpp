@@ -1,5 +1,6 @@
 #include "verify/capture.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace shardmark {
@@ -13,6 +14,17 @@ View gradient_total(Program& program, UnitId unit) {
 
 View part_of(View const& flat, ParamSpec const& param) { return slice(flat, 0, param.offset, param.offset + param.elements()); }
 
+namespace {
+
+/// Of a block's output for one micro-batch, what this rank has: some columns, some rows, or all.
+SliceLayout layout_of(Block const& maker, Range all) {
+  if (maker.rows_of.rows == TokenRows::whole) return slice_layout(maker.cut, {maker.full_width});
+  std::int64_t const run = all.size() / maker.rows_of.parts;
+  return {.first = run * maker.rows_of.part, .run = std::max<std::int64_t>(1, run), .stride = std::max<std::int64_t>(1, all.size())};
+}
+
+}  // namespace
+
 void Capture::see(MicroId micro, std::string_view module, std::string_view kind, View const& view) {
   if (micro.v >= micros_.count) return;
   TensorKind const what = kind == "output" ? TensorKind::output : TensorKind::input_gradient;
@@ -20,7 +32,8 @@ void Capture::see(MicroId micro, std::string_view module, std::string_view kind,
   if (tensor < 0) return;
   // A block's input is the output of the one before it.
   Block const& maker = model_.blocks[std::size_t(what == TensorKind::output ? block : block - 1)];
-  sink_.take({tensor, catalogue_.range_of(tensor, micros_.first + micro.v), slice_layout(maker.cut, {maker.full_width}), view});
+  Range const range = catalogue_.range_of(tensor, micros_.first + micro.v);
+  sink_.take({tensor, range, layout_of(maker, range), view});
 }
 
 void Capture::before(Program& program, Action const& action, std::int64_t) {

@@ -67,7 +67,8 @@ Check factor_check(Comparison const& comparison, Check const& bounded, std::size
   double factor = 1;
   for (int r = 0; r < ranks; ++r) {
     Finding const f = finding_at(all, std::size_t(r) * tensors + tensor);
-    if (f.covered == 0 || std::isnan(check.error) || std::abs(f.cr / f.rr - 1) <= check.error) continue;
+    // A slice of a token table whose ids don't occur has no gradient to fit; the bounds hold it to 0.
+    if (f.covered == 0 || f.rr == 0 || std::isnan(check.error) || std::abs(f.cr / f.rr - 1) <= check.error) continue;
     factor = f.cr / f.rr;
     check.error = std::abs(factor - 1);
     check.rank = r;

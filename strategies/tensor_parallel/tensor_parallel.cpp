@@ -16,6 +16,24 @@
 namespace shardmark {
 namespace {
 
+std::optional<Refusal> refuse_gpt(Options const& options, int ranks) {
+  if (options.layer != LayerAlone::off)
+    return Refusal{fmt::format("--layer {} with model gpt", name(options.layer)), "one layer alone is cut in the mlp", "use --model mlp"};
+  if (options.sequence_parallel && options.seq % ranks != 0)
+    return Refusal{fmt::format("--sequence-parallel with --seq {} on {} ranks", options.seq, ranks), "each rank has equally many rows",
+                   fmt::format("start {} ranks, or change --seq", divisors(options.seq))};
+  return {};
+}
+
+std::optional<Refusal> refuse_mlp(Options const& options) {
+  if (options.sequence_parallel)
+    return Refusal{"--sequence-parallel with model mlp", "its samples have no sequence", "leave it out, or use --model gpt"};
+  if (options.layer != LayerAlone::off && options.layers < 2)
+    return Refusal{fmt::format("--layer {} with --layers {}", name(options.layer), options.layers), "it cuts the second of them",
+                   "use --layers 2"};
+  return {};
+}
+
 class TensorParallel final : public Strategy {
  public:
   std::string name() const override { return "tensor_parallel"; }
@@ -25,12 +43,19 @@ class TensorParallel final : public Strategy {
       return Refusal{fmt::format("model convnet on {} tensor-parallel ranks", ranks), "convolutions are not cut in this version",
                      "use --model mlp or gpt"};
     bool const gpt = options.model == ModelKind::gpt;
+    if (options.gather_output && options.layer != LayerAlone::column)
+      return Refusal{"--gather-output without --layer column", "nothing else is gathered", "leave it out"};
+    if (options.scatter_input && options.layer != LayerAlone::row)
+      return Refusal{"--scatter-input without --layer row", "nothing else is scattered", "leave it out"};
+    if (auto refusal = gpt ? refuse_gpt(options, ranks) : refuse_mlp(options)) return refusal;
     std::int64_t const cut = gpt ? options.heads : options.hidden;
     if (cut % ranks != 0)
       return Refusal{fmt::format("{} {} on {} tensor-parallel ranks", cut, gpt ? "heads" : "hidden columns", ranks),
                      "each rank has equally many", fmt::format("start {} ranks, or change --{}", divisors(cut), gpt ? "heads" : "hidden")};
     return {};
   }
+
+  std::vector<std::string> offers() const override { return {"sequence-parallel", "tp-chunks", "layer", "gather-output", "scatter-input"}; }
 
   MeshShape mesh(Options const&, int ranks) const override { return {.tensor = ranks}; }
 

@@ -58,8 +58,9 @@ Result run_layer(Split split, TensorGroup& group, TensorPart held) {
   std::unique_ptr<Layer> layer;
   if (split == Split::none) layer = std::make_unique<Linear>(Linear::Parameters{w, b}, Activation::none, 0);
   Linear::Parameters const parameters{w, b};
-  if (split == Split::column) layer = std::make_unique<ColumnParallelLinear>(parameters, Activation::none, InputIs::activation, 0);
-  if (split == Split::row) layer = std::make_unique<RowParallelLinear>(parameters, Activation::none, 0);
+  if (split == Split::column)
+    layer = std::make_unique<ColumnParallelLinear>(parameters, Activation::none, InputIs::activation, TokenRows::whole, 0);
+  if (split == Split::row) layer = std::make_unique<RowParallelLinear>(parameters, Activation::none, TokenRows::whole, 1, 0);
   bool const by_rows = split == Split::row && cut.dim >= 0, by_columns = split == Split::column && cut.dim >= 0;
   std::int64_t const x0 = by_rows ? cut.begin : 0, x1 = by_rows ? cut.end : inputs;
   std::int64_t const y0 = by_columns ? cut.begin : 0, y1 = by_columns ? cut.end : outputs;
