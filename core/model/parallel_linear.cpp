@@ -82,17 +82,19 @@ void RowParallelLinear::product(View const& x, int p, View const& y, Context& co
 }
 
 Tensor RowParallelLinear::forward(Tensor x, Context& context, Stash& stash) {
-  Tensor const z = chunks_ > 1 && context.tensor.spans_ranks() ? in_chunks(x, context)
-                                                               : sum_of_parts(
-                                                                     context, "row output",
-                                                                     [&](int p) {
-                                                                       Tensor part = rows_by(context, x, outputs(context));
-                                                                       product(x.view, p, part.view, context);
-                                                                       return part;
-                                                                     },
-                                                                     rows_);
+  bool const overlaps = chunks_ > 1 && context.tensor.spans_ranks();
+  Tensor const z = overlaps ? in_chunks(x, context) : in_one(x, context);
   keep_input(x, stash);
   return activated(z, context, stash);
+}
+
+Tensor RowParallelLinear::in_one(Tensor const& x, Context& context) const {
+  auto const partial = [&](int p) {
+    Tensor part = rows_by(context, x, outputs(context));
+    product(x.view, p, part.view, context);
+    return part;
+  };
+  return sum_of_parts(context, "row output", partial, rows_);
 }
 
 std::int64_t RowParallelLinear::outputs(Context const& context) const {

@@ -48,6 +48,7 @@ class RowParallelLinear final : public Linear {
  private:
   std::int64_t outputs(Context const& context) const;
   void product(View const& x, int p, View const& y, Context& context) const;
+  Tensor in_one(Tensor const& x, Context& context) const;
   Tensor in_chunks(Tensor const& x, Context& context) const;
   TokenRows rows_;
   int chunks_;

@@ -1,4 +1,5 @@
-// Faults of layers that are cut by rows: each spoils the gradients that its row names, against one process that stays right.
+// Faults of layers that are cut by rows or along the vocabulary: each spoils the gradient that its row names, against one process that
+// stays right.
 
 #include <gtest/gtest.h>
 
@@ -14,7 +15,7 @@ namespace {
 static_assert(mutants_built, "this test links the mutant variants");
 
 struct Mutant {
-  std::string name, spoiled, unspoiled;
+  std::string name, spoiled, unspoiled;  // empty: it spoils all
   friend std::ostream& operator<<(std::ostream& out, Mutant const& m) { return out << m.name; }
 };
 
@@ -53,7 +54,8 @@ TEST_P(SequenceMutants, spoils_the_gradient_that_its_row_names_and_not_the_other
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SequenceMutants,
-                         ::testing::Values(Mutant{"layer_norm_of_own_rows", "h.0.ln_1.weight", "h.0.attn.q.weight"},
+                         ::testing::Values(Mutant{"padding_not_masked", "lm_head.weight", ""},
+                                           Mutant{"layer_norm_of_own_rows", "h.0.ln_1.weight", "h.0.attn.q.weight"},
                                            Mutant{"input_not_gathered_again", "h.0.attn.q.weight", "h.0.ln_1.weight"}));
 
 }  // namespace
