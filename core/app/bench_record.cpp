@@ -9,6 +9,7 @@
 #include "app/bench.hpp"
 #include "app/describe.hpp"
 #include "app/option_table.hpp"
+#include "app/traffic_table.hpp"
 #include "app/version.hpp"
 #include "backend/cpu/matmul_paths.hpp"
 #include "comm/fabric.hpp"
@@ -105,6 +106,36 @@ record::Memory describe_memory(BenchRun const& run, HostExchange& exchange) {
   return m;
 }
 
+std::string implementation_of(RankContext const& context, Job const& job) {
+  return fmt::format("{}, {}", context.world.name(), job.reduction == Reduction::fixed_tree ? "fixed tree" : "vendor's");
+}
+
+/// What tensor-parallel layers exchange by one collective, over all purposes that have a formula.
+std::optional<record::Comm> tensor_comm(RankContext const& context, BenchRun const& run, Collective what) {
+  record::Comm c;
+  c.op = std::string(name(what));
+  c.axis = "tp";
+  c.implementation = implementation_of(context, run.job);
+  double const samples = double(run.job.global_batch), micros = run.job.micros;
+  for (DryRun::Traffic const& t : run.plan.collectives) {
+    auto const formula = formula_bytes(t, run.job, run.formula);
+    if (t.axes != axes(Axis::tensor) || t.what != what || !formula) continue;
+    c.calls_per_step += t.calls;
+    c.size_bytes += t.bytes;
+    c.bus_bytes_per_rank += t.sent_bytes;
+  }
+  if (c.calls_per_step == 0) return std::nullopt;
+  for (TrafficForm const& form : run.formula.traffic) {
+    if (form.what != what) continue;
+    c.calls_predicted += std::int64_t(form.calls * micros);
+    c.bus_bytes_predicted += std::int64_t(form.sent_bytes(micros, samples));
+  }
+  auto const unseen = Measured<double>::missing("the time of one collective isn't seen from inside a layer");
+  c.busbw_GBps = c.busbw_probe_GBps = c.exposed_seconds = c.overlap_fraction = unseen;
+  c.nic_over_formula = Measured<double>::missing("no network card was used");
+  return c;
+}
+
 std::vector<record::Comm> describe_comm(RankContext const& context, BenchRun const& run) {
   std::vector<record::Comm> out;
   int const n = run.job.mesh.data;
@@ -113,8 +144,7 @@ std::vector<record::Comm> describe_comm(RankContext const& context, BenchRun con
     record::Comm c;
     c.op = std::string(name(t.what));
     c.axis = "dp";
-    c.implementation = run.job.reduction == Reduction::fixed_tree ? fmt::format("{}, fixed tree", context.world.name())
-                                                                  : fmt::format("{}, vendor's", context.world.name());
+    c.implementation = implementation_of(context, run.job);
     c.calls_per_step = run.reductions_per_update;
     c.calls_predicted = run.formula.reductions;
     c.size_bytes = t.bytes;
@@ -128,6 +158,8 @@ std::vector<record::Comm> describe_comm(RankContext const& context, BenchRun con
     c.nic_over_formula = Measured<double>::missing("no network card was used");
     out.push_back(c);
   }
+  for (Collective what : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather})
+    if (auto comm = tensor_comm(context, run, what)) out.push_back(std::move(*comm));
   return out;
 }
 

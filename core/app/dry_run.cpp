@@ -19,8 +19,9 @@ Exit run_dry(RankContext const& context) {
   HostExchange exchange(context.world);
   auto ops = build_backend(options, options.deterministic ? Determinism::deterministic : Determinism::fastest);
   Mesh mesh(context.world, job.mesh);
-  Probe const probe = run_probe(job, *ops, mesh.over(axes(Axis::data)));
-  StepPrediction const step = predict_step(job, seconds_of_lanes(mesh, compute_seconds(plan, probe)), probe);
+  Probe const probe = run_probe(job, *ops, mesh.over(probed_axes(job)));
+  StepPrediction const step =
+      predict_step(job, seconds_of_lanes(mesh, compute_seconds(plan, probe) + exchange_seconds(plan, probe)), probe);
   double const seconds = exchange.max(step.step_seconds) * double(options.steps + options.warmup);
   Binding const binding = read_binding();
   auto const hosts = exchange.gather_texts(read_host_info().hostname), cpus = exchange.gather_texts(format_cpus(binding.cpus));

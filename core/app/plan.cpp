@@ -10,6 +10,7 @@
 #include "app/describe.hpp"
 #include "app/main.hpp"
 #include "app/plan.hpp"
+#include "app/traffic_table.hpp"
 #include "comm/fabric.hpp"
 #include "record/files.hpp"
 #include "schedule/render.hpp"
@@ -72,12 +73,7 @@ void print_plan(Plan const& plan, Options const& options) {
   if (plan.job.mesh.pipeline > 1) fmt::print("{}\n", stage_rows(plan));
   DryRun const& first = plan.ranks.front();
   fmt::print("per rank and update   {:.3f} GFLOP\n", flops_of(first) * 1e-9);
-  for (auto const& t : first.collectives)
-    fmt::print("                      {} x {} ({}): {:.3f} MB of arrays, {:.3f} MB sent by a ring\n", t.calls, name(t.what), t.purpose,
-               double(t.bytes) * 1e-6, double(t.sent_bytes) * 1e-6);
-  if (plan.prediction.reductions > 0)
-    fmt::print("formula               {} reductions, {:.3f} MB sent: 2 (n-1)/n x parameters\n", plan.prediction.reductions,
-               plan.prediction.wire_elements * double(width(accumulator(options.dtype))) * 1e-6);
+  if (!first.collectives.empty() || first.messages > 0) fmt::print("\n{}", traffic_table(first, plan.job, plan.prediction, 0));
   print_buckets(plan);
   print_memory(plan);
   fmt::print("\npredicted             {:.1f} ms a step, of which {:.2f} ms exposed communication\n", plan.step.step_seconds * 1e3,
@@ -102,8 +98,12 @@ std::string plan_json(Plan const& plan, Options const& options) {
     memory["ledger_peak"] = plan.ranks[r].peak_total;
     Json traffic = Json::array();
     for (auto const& t : plan.ranks[r].collectives)
-      traffic.push_back(
-          {{"op", name(t.what)}, {"purpose", t.purpose}, {"calls", t.calls}, {"bytes", t.bytes}, {"sent_bytes", t.sent_bytes}});
+      traffic.push_back({{"op", name(t.what)},
+                         {"axes", axes_name(t.axes)},
+                         {"purpose", t.purpose},
+                         {"calls", t.calls},
+                         {"bytes", t.bytes},
+                         {"sent_bytes", t.sent_bytes}});
     ranks.push_back({{"rank", r}, {"memory_bytes", memory}, {"flops", flops_of(plan.ranks[r])}, {"collectives", traffic}});
   }
   out["per_rank"] = ranks;
@@ -136,8 +136,10 @@ Plan make_plan(Options const& options, Strategy const& strategy, int ranks) {
   plan.probe.message = {assumed_alpha_seconds, plan.probe.all_reduce_bytes_per_second};
   plan.seconds_of_lane.resize(plan.job.schedule.lanes.size());
   for (int r = 0; r < ranks; ++r)
-    plan.seconds_of_lane[std::size_t(plan.job.mesh.stage_of(r))] = compute_seconds(plan.ranks[std::size_t(r)], plan.probe);
+    plan.seconds_of_lane[std::size_t(plan.job.mesh.stage_of(r))] =
+        compute_seconds(plan.ranks[std::size_t(r)], plan.probe) + exchange_seconds(plan.ranks[std::size_t(r)], plan.probe);
   plan.step = predict_step(plan.job, plan.seconds_of_lane, plan.probe);
+  plan.step.exposed_seconds += exchange_seconds(plan.ranks.front(), plan.probe);
   return plan;
 }
 

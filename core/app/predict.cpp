@@ -45,19 +45,33 @@ std::int64_t positions_of(Job const& job) {
   return std::min(rows * per_sample, most_positions);
 }
 
+/// Elements of the largest all-reduce that the probe stands for.
+std::int64_t largest_sum(Job const& job) {
+  std::int64_t largest = 1;
+  for (auto const& buckets : job.schedule.buckets)
+    for (Bucket const& b : buckets) largest = std::max(largest, b.elements);
+  std::int64_t const rows = std::max<std::int64_t>(1, job.global_batch / job.replicas / job.micros);
+  if (job.mesh.tensor > 1)
+    for (std::size_t b = 0; b + 1 < job.model->blocks.size(); ++b) {
+      std::int64_t elements = rows;
+      for (std::int64_t extent : job.model->blocks[b].boundary) elements *= extent;
+      largest = std::max(largest, elements);
+    }
+  return std::min(largest, most_reduced);
+}
+
 }  // namespace
+
+Axes probed_axes(Job const& job) { return axes(job.mesh.tensor > 1 ? Axis::tensor : Axis::data); }
 
 bool is_product(std::string_view kind) { return kind == "matmul" || kind.starts_with("convolution"); }
 
-Probe run_probe(Job const& job, Backend& ops, Communicator& replicas) {
+Probe run_probe(Job const& job, Backend& ops, Communicator& group) {
   Probe out;
   auto stream = ops.stream();
   Ledger ledger;
   auto const [rows, columns] = typical_matrix(*job.model);
-  std::int64_t const positions = positions_of(job), copied = 4 << 20;
-  std::int64_t largest = 1;
-  for (auto const& buckets : job.schedule.buckets)
-    for (Bucket const& b : buckets) largest = std::max(largest, std::min(b.elements, most_reduced));
+  std::int64_t const positions = positions_of(job), copied = 4 << 20, largest = largest_sum(job);
   std::size_t const slab = std::size_t(positions * (rows + columns) + rows * columns + 2 * copied + largest) * 8 + (1 << 16);
   Arena arena(ops.reserve(slab, Place::host), ledger);
   arena.watch(*stream);
@@ -77,13 +91,12 @@ Probe run_probe(Job const& job, Backend& ops, Communicator& replicas) {
     Copy const copy{from.view, to.view};
     out.bytes_per_second = bytes(Op{copy}) / time_of([&] { ops.run(*stream, copy); });
   }
-  int const n = replicas.size();
+  int const n = group.size();
   if (n > 1) {
     auto const seconds = [&](std::int64_t elements) {
       Tensor t = make({elements}, accumulator(dtype));
       return time_of([&] {
-        replicas
-            .post(*stream, Exchange{.what = Collective::all_reduce, .send = t, .recv = t, .reduction = job.reduction, .purpose = "probe"})
+        group.post(*stream, Exchange{.what = Collective::all_reduce, .send = t, .recv = t, .reduction = job.reduction, .purpose = "probe"})
             .wait(*stream);
       });
     };
@@ -98,6 +111,14 @@ double compute_seconds(DryRun const& plan, Probe const& probe) {
   double out = 0;
   for (DryRun::Work const& work : plan.work)
     out += std::max(work.flops / probe.matmul_flops_per_second, is_product(work.kind) ? 0.0 : work.bytes / probe.bytes_per_second);
+  return out;
+}
+
+double exchange_seconds(DryRun const& plan, Probe const& probe) {
+  double out = 0;
+  for (DryRun::Traffic const& t : plan.collectives)
+    if (t.axes == axes(Axis::tensor))
+      out += double(t.calls) * probe.all_reduce_alpha_seconds + double(t.sent_bytes) / probe.all_reduce_bytes_per_second;
   return out;
 }
 

@@ -11,6 +11,7 @@
 #include "data/dataset.hpp"
 #include "schedule/closed_forms.hpp"
 #include "schedule/schedule.hpp"
+#include "schedule/traffic_forms.hpp"
 #include "verify/verification.hpp"
 
 namespace shardmark {
@@ -20,6 +21,7 @@ struct Prediction {
   std::int64_t reductions = 0;          // collectives over gradients
   std::int64_t reduced_elements = 0;    // sum of their array sizes
   double wire_elements = 0;             // what a ring sends of them: 2 (n-1)/n for an all-reduce
+  std::vector<TrafficForm> traffic;     // that layers exchange among themselves
   std::optional<ClosedForms> pipeline;  // of equal stages whose three parts cost the same; without recomputation
 };
 

@@ -115,9 +115,11 @@ BenchRun time_run(RankContext const& context, std::shared_ptr<Dataset const> con
   std::optional<Region> slab = context.world.symmetric(out.plan.slab_bytes);
   Rig rig(out.job, {.ops = *ops, .world = context.world, .hooks = hooks, .updates_before = out.launch.before, .slab = slab});
   HostExchange exchange(context.world);
-  out.probe = run_probe(out.job, *ops, rig.mesh().over(axes(Axis::data)));
+  out.probe = run_probe(out.job, *ops, rig.mesh().over(probed_axes(out.job)));
   if (out.job.mesh.pipeline > 1) out.probe.message = probe_link(rig);
-  StepPrediction const mine = predict_step(out.job, seconds_of_lanes(rig.mesh(), compute_seconds(out.plan, out.probe)), out.probe);
+  double const exchanged = exchange_seconds(out.plan, out.probe);
+  StepPrediction mine = predict_step(out.job, seconds_of_lanes(rig.mesh(), compute_seconds(out.plan, out.probe) + exchanged), out.probe);
+  mine.exposed_seconds += exchanged;
   out.prediction = {exchange.max(mine.compute_seconds), exchange.max(mine.exposed_seconds), exchange.max(mine.bubble_fraction),
                     exchange.max(mine.step_seconds)};
   start_equal(rig, resumed);

@@ -39,6 +39,8 @@ VerifyRequest request_for(RankContext const& context, Options const& options, st
     return build_job(options, strategy, ranks, dtype, JobPurpose::proof, data);
   };
   request.dtype = options.dtype;
+  auto const model = build_model(options, data->shape(), options.dtype, JobPurpose::proof);
+  request.traffic = strategy.predict(options, model->shapes(), ranks).traffic;
   request.steps = options.deterministic ? options.steps : 0;
   Determinism const determinism = options.deterministic ? Determinism::deterministic : Determinism::fastest;
   request.candidate_backend = [options, determinism](DType) { return build_backend(options, determinism); };

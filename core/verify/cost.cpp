@@ -5,14 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "verify/traffic_cost.hpp"
+
 namespace shardmark {
 namespace {
-
-/// A number that this rank counted, and what it must be; |counted - expected| <= tolerance.
-struct Count {
-  std::string what;
-  double counted = 0, expected = 0, tolerance = 0;
-};
 
 constexpr std::int64_t warm_steps = 2;
 constexpr double memory_tolerance = 0.02;
@@ -147,12 +143,14 @@ Count samples(Candidate& candidate, Assembly& ranks) {
 
 }  // namespace
 
-std::vector<Check> check_costs(std::string const& part, Candidate& candidate, Proof const& proof, Assembly& ranks) {
+std::vector<Check> check_costs(std::string const& part, Candidate& candidate, Proof const& proof,
+                               std::optional<std::vector<TrafficForm>> const& traffic, Assembly& ranks) {
   std::vector<Count> mine;
   reductions(candidate, mine);
   memory(candidate, proof, ranks.rank(), mine);
   batch_norm(candidate, mine);
   messages(candidate, mine);
+  if (traffic) count_traffic(candidate, *traffic, mine);
   replicas(candidate, ranks, mine);
   mine.push_back(samples(candidate, ranks));
 

@@ -114,7 +114,7 @@ class Proving {
           {word + " bitwise", twin_of(job, Products::as_parts), request_.candidate_backend, dtype, catalogue_, request_.beat}, candidate,
           ranks_));
     }
-    add(check_costs(word + " cost", candidate, proof_, ranks_));
+    add(check_costs(word + " cost", candidate, proof_, request_.traffic, ranks_));
   }
 
   VerifyRequest const& request_;

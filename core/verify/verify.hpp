@@ -6,9 +6,11 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "run/job.hpp"
+#include "schedule/traffic_forms.hpp"
 #include "verify/verification.hpp"
 
 namespace shardmark {
@@ -22,6 +24,8 @@ struct VerifyRequest {
   std::function<Job(DType)> make_job;
   DType dtype = DType::f32;
   Scope scope = Scope::full;
+  /// What layers must exchange, in `dtype`: nothing else may cross the tensor axis. Absent: it isn't counted.
+  std::optional<std::vector<TrafficForm>> traffic = {};
   std::int64_t steps = 20;  // of the bitwise part; 0: none (a candidate that reduces in no fixed order)
   std::function<std::unique_ptr<Backend>(DType)> candidate_backend;
   std::function<std::unique_ptr<Backend>()> reference_backend;  // fp64; naive for the gate

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "model/tensor_part.hpp"
+#include "strategies/tensor_parallel/traffic.hpp"
 
 namespace shardmark {
 namespace {
@@ -62,7 +63,11 @@ class TensorParallel final : public Strategy {
   /// What serial does; what crosses between ranks is inside the layers.
   Schedule plan(Options const& options, int) const override { return plan_sequential("tensor_parallel", options.micros); }
 
-  Prediction predict(Options const&, std::vector<BlockShape> const&, int) const override { return {}; }
+  Prediction predict(Options const& options, std::vector<BlockShape> const& blocks, int ranks) const override {
+    Prediction out;
+    out.traffic = tensor_traffic(options, blocks, ranks);
+    return out;
+  }
 };
 
 }  // namespace

@@ -13,6 +13,8 @@ model="--layers 3 --hidden 64 --heads 4 --seq 32 --vocab 300 --data synthetic"
   $SHARDMARK_MPIRUN -n 3 "$SHARDMARK_BIN/ddp" bench --no-verify $model --batch 8 --deterministic --warmup 2 --steps 8 --json ddp.jsonl
   $SHARDMARK_MPIRUN -n 2 "$SHARDMARK_BIN/ddp" bench --no-verify $model --batch 8 --comm peer --warmup 2 --steps 8 --json ddp.jsonl
   "$SHARDMARK_BIN/serial" bench --no-verify $model --batch 8 --microbatches 3 --warmup 2 --steps 8 --json ddp.jsonl
+  $SHARDMARK_MPIRUN -n 2 "$SHARDMARK_BIN/tensor_parallel" bench --no-verify $model --batch 8 --microbatches 2 --warmup 2 --steps 8 --json ddp.jsonl | tee table.txt
+  "$SHARDMARK_BIN/tensor_parallel" plan $model --batch 8 --ranks 4 | tee -a table.txt
   "$SHARDMARK_BIN/ddp" plan $model --batch 8 --accumulate 2 --bucket-mb 0.2 --ranks 2 --json plan.jsonl >/dev/null
 }
 python3 - <<'PY'
@@ -23,7 +25,7 @@ def no_nan(text):
 
 records = [json.loads(line, parse_constant=no_nan) for line in open("ddp.jsonl")]
 plan = json.loads(open("plan.jsonl").read())
-assert len(records) == 4, len(records)
+assert len(records) == 5, len(records)
 for r in records:
     i, result = r["input"], r["result"]
     what = f'{i["strategy"]} on {i["ranks"]} ranks, comm {i["comm"]}'
@@ -35,9 +37,13 @@ for r in records:
     assert abs(result["tps"]["value"] * i["ranks"] - result["tokens_per_second"]["value"]) < 1e-6 * result["tokens_per_second"]["value"], what
     for c in result["comm"]:
         assert c["calls_per_step"] == c["calls_predicted"], (what, c)
-        assert c["size_bytes"] == 4 * i["parameters"], (what, c)
+        assert c["axis"] == "tp" or c["size_bytes"] == 4 * i["parameters"], (what, c)
         assert abs(c["bus_bytes_per_rank"] - c["bus_bytes_predicted"]) <= 64 * c["calls_per_step"], (what, c)
     print(what, "ledger/plan", memory["ratio"], "reductions", [c["calls_per_step"] for c in result["comm"]])
 assert records[0]["result"]["comm"][0]["calls_per_step"] == plan["predicted"]["reductions"] > 1
+assert "tp" in {c["axis"] for c in records[4]["result"]["comm"]}
+# The ledger by axis and purpose: what is counted is what the formula says, to the digits printed.
+rows = [line.split() for line in open("table.txt") if line.startswith("  tensor ") and " row output " in line]
+assert len(rows) == 2 and all(row[-1] == "h" and row[5] == row[6] for row in rows), rows
 assert records[0]["result"]["memory_bytes"]["ledger_peak"] == max(p["memory_bytes"]["ledger_peak"] for p in plan["per_rank"])
 PY

@@ -36,51 +36,60 @@ Tensor drawn_columns(Arena& arena, Stream& stream, std::uint64_t id, std::int64_
   return t;
 }
 
+/// What one linear layer needs to run alone.
+struct Layers {
+  Layers(Initial initial, std::int64_t out, std::int64_t in, Slice cut, Slice bias_cut)
+      : model{.spec = {}, .blocks = {}, .dtype = DType::f64, .seed = 11},
+        weight((model.spec.add_unit("layer"), model.spec.add(unit, "fc.weight", {out, in}, initial, true, cut))),
+        bias(model.spec.add(unit, "fc.bias", {out}, initial, false, bias_cut)),
+        store((arena.watch(*stream), model.spec), {unit}, {{unit, 0}}, {}, {}, {.compute = DType::f64}, arena, *ops, *stream) {
+    initialise(model, store, *ops, *stream);
+  }
+  Context context(TensorGroup& group) {
+    return {.ops = *ops,
+            .stream = *stream,
+            .arena = arena,
+            .store = store,
+            .version = Version{0},
+            .micro = micro,
+            .pieces = alone,
+            .tensor = group};
+  }
+  Model model;
+  ParamId weight, bias;
+  std::unique_ptr<Backend> ops = make_reference_backend();
+  std::unique_ptr<Stream> stream = ops->stream();
+  Pages pages{1 << 20};
+  Ledger ledger;
+  Arena arena{{pages.data(), pages.bytes(), Place::host, Book::workspace}, ledger};
+  ParameterStore store;
+  MicroBatch micro;
+  LocalPieces alone{1};
+};
+
 /// `held` says which part the group's process has.
 Result run_layer(Split split, TensorGroup& group, TensorPart held) {
   Slice const cut = split == Split::none     ? Slice{}
                     : split == Split::column ? held.slice(0, outputs, "outputs")
                                              : held.slice(1, inputs, "inputs");
-  Slice const bias_cut = split == Split::column ? cut : Slice{};
-  Model model{.spec = {}, .blocks = {}, .dtype = DType::f64, .seed = 11};
-  model.spec.add_unit("layer");
-  ParamId const w = model.spec.add(unit, "fc.weight", {outputs, inputs}, {Initial::Kind::normal, 1}, true, cut);
-  ParamId const b = model.spec.add(unit, "fc.bias", {outputs}, {Initial::Kind::normal, 1}, false, bias_cut);
-  auto ops = make_reference_backend();
-  auto stream = ops->stream();
-  Pages pages(1 << 20);
-  Ledger ledger;
-  Arena arena({pages.data(), pages.bytes(), Place::host, Book::workspace}, ledger);
-  arena.watch(*stream);
-  ParameterStore store(model.spec, {unit}, {{unit, 0}}, {}, {}, {.compute = DType::f64}, arena, *ops, *stream);
-  initialise(model, store, *ops, *stream);
-
+  Layers one({Initial::Kind::normal, 1}, outputs, inputs, cut, split == Split::column ? cut : Slice{});
   std::unique_ptr<Layer> layer;
-  if (split == Split::none) layer = std::make_unique<Linear>(Linear::Parameters{w, b}, Activation::none, 0);
-  Linear::Parameters const parameters{w, b};
+  Linear::Parameters const parameters{one.weight, one.bias};
+  if (split == Split::none) layer = std::make_unique<Linear>(parameters, Activation::none, 0);
   if (split == Split::column)
     layer = std::make_unique<ColumnParallelLinear>(parameters, Activation::none, InputIs::activation, TokenRows::whole, 0);
   if (split == Split::row) layer = std::make_unique<RowParallelLinear>(parameters, Activation::none, TokenRows::whole, 1, 0);
-  bool const by_rows = split == Split::row && cut.dim >= 0, by_columns = split == Split::column && cut.dim >= 0;
+  bool const by_rows = split == Split::row, by_columns = split == Split::column;
   std::int64_t const x0 = by_rows ? cut.begin : 0, x1 = by_rows ? cut.end : inputs;
   std::int64_t const y0 = by_columns ? cut.begin : 0, y1 = by_columns ? cut.end : outputs;
-  MicroBatch micro;
-  LocalPieces alone(1);
-  Context context{.ops = *ops,
-                  .stream = *stream,
-                  .arena = arena,
-                  .store = store,
-                  .version = Version{0},
-                  .micro = micro,
-                  .pieces = alone,
-                  .tensor = group};
+  Context context = one.context(group);
   Stash stash(Linear::slots);
   Result out;
-  out.y = values_of(layer->forward(drawn_columns(arena, *stream, 1, inputs, x0, x1), context, stash).view);
-  store.gradients().begin({unit, 0}, 0, *stream);
-  out.dx = values_of(layer->backward(drawn_columns(arena, *stream, 2, outputs, y0, y1), context, stash, Wanted::both).view);
-  out.dw = values_of(store.gradient(w, 1, 0));
-  out.db = values_of(store.gradient(b, 1, 0));
+  out.y = values_of(layer->forward(drawn_columns(one.arena, *one.stream, 1, inputs, x0, x1), context, stash).view);
+  one.store.gradients().begin({unit, 0}, 0, *one.stream);
+  out.dx = values_of(layer->backward(drawn_columns(one.arena, *one.stream, 2, outputs, y0, y1), context, stash, Wanted::both).view);
+  out.dw = values_of(one.store.gradient(one.weight, 1, 0));
+  out.db = values_of(one.store.gradient(one.bias, 1, 0));
   return out;
 }
 
@@ -156,6 +165,24 @@ TEST_P(ParallelLinear, twin_has_the_bits_of_the_ranks) {
     EXPECT_EQ(row.dx, columns_of(rows_twin.dx, inputs, begin, begin + n));
     EXPECT_EQ(row.dw, columns_of(rows_twin.dw, inputs, begin, begin + n));
   });
+}
+
+/// W = 0 and b = (1, 2, 3): the output is b, not t b.
+TEST(RowParallelBias, case_07_is_added_once) {
+  for (int ranks : {2, 4})
+    run_thread_ranks(ranks, [&](Communicator& world) {
+      TensorPart const part{world.size(), world.rank()};
+      Layers one(Initial{}, 3, 8, part.slice(1, 8, "inputs"), {});
+      View const b = one.store.weight(one.bias, Version{0});
+      for (int i = 0; i < 3; ++i) b.as<double>()[i] = i + 1;
+      RankTensorGroup group(world, Reduction::fixed_tree);
+      RowParallelLinear layer({one.weight, one.bias}, Activation::none, TokenRows::whole, 1, 0);
+      Context context = one.context(group);
+      Stash stash(Linear::slots);
+      Tensor const x = drawn_columns(one.arena, *one.stream, 1, 8, part.slice(1, 8, "inputs").begin, part.slice(1, 8, "inputs").end);
+      auto const y = values_of(layer.forward(x, context, stash).view);
+      for (std::size_t i = 0; i < y.size(); ++i) EXPECT_EQ(y[i], double(i % 3 + 1));
+    });
 }
 
 TEST(ParallelLinearRefusals, case_10_uneven_splits_list_the_divisors) {
