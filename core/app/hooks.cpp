@@ -75,10 +75,12 @@ void stop_this_rank() {
 
 }  // namespace
 
-/// The one that was named, or this rank's first.
+/// The one that was named, or the first of which this rank has anything.
 ParamId InjectHook::target(Program& program) const {
   ModelSpec const& spec = program.parts().model.spec;
-  if (fault_.tensor.empty()) return spec[program.store().held().front()].params.front();
+  if (fault_.tensor.empty())
+    for (ParamId param : spec[program.store().held().front()].params)
+      if (spec[param].elements() > 0) return param;
   auto const at = std::find_if(spec.params.begin(), spec.params.end(), [&](ParamSpec const& p) { return p.name == fault_.tensor; });
   return ParamId{std::int32_t(at - spec.params.begin())};
 }
@@ -186,6 +188,13 @@ void require_possible(Fault const& fault, Job const& job, std::int64_t updates) 
   require_input(
       fault.tensor.empty() || holds(job, fault.rank, fault.tensor),
       {fmt::format("--inject names {} on rank {}", fault.tensor, fault.rank), "another stage has it", "name a rank of that stage"});
+  require_input(fault.kind != Fault::Kind::drop_reduction || job.mesh.data > 1,
+                {"--inject drop-reduction without replicas", "no gradient is reduced over ranks", "choose another fault"});
+  // The last ranks of many may have no row of a small vocabulary.
+  auto const& params = job.model_of(fault.rank % job.mesh.tensor).spec.params;
+  auto const own = std::find_if(params.begin(), params.end(), [&](ParamSpec const& p) { return p.name == fault.tensor; });
+  require_input(own == params.end() || own->elements() > 0,
+                {fmt::format("--inject names {} on rank {}", fault.tensor, fault.rank), "it holds nothing of it", "name another rank"});
 }
 
 }  // namespace shardmark

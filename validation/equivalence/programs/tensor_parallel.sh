@@ -51,6 +51,8 @@ refused() {
     refused "nothing else is gathered" --ranks-as-threads 4 --model mlp --layer row --gather-output
     refused "nothing else is scattered" --ranks-as-threads 4 --model mlp --scatter-input
     refused "use --model mlp" --ranks-as-threads 4 --model gpt --layer row
+    refused "holds nothing" --ranks-as-threads 4 --model gpt --vocab 2 --inject bitflip:rank=3,tensor=wte.weight
+    refused "no gradient is reduced" --ranks-as-threads 4 --model gpt --inject drop-reduction
     refused "no sequence" --ranks-as-threads 4 --model mlp --sequence-parallel
     refused "convolutions" --ranks-as-threads 4 --model convnet
   fi
