@@ -16,6 +16,8 @@ struct Fault {
   std::string name;
   std::string tensor;  // that the fp64 gate must name
   double clip_norm = 0;
+  TokenRows rows = TokenRows::whole;
+  std::int64_t vocab = 30;  // even slices: faults that add up slices would end at once on others
   friend std::ostream& operator<<(std::ostream& out, Fault const& f) { return out << f.name; }
 };
 
@@ -27,6 +29,9 @@ std::vector<Fault> const faults{
     {"complete_weight_gradient_reduced", "gradient of h.1.mlp.fc.weight"},
     {"norm_counts_copies",               "gradient norm", 0.1},
     {"qkv_split_contiguously",           "output of h.0"},
+    {"padding_not_masked",               "loss gradient of head", 0, TokenRows::whole, 31},
+    {"layer_norm_of_own_rows",           "gradient of h.1.ln_1.weight", 0, TokenRows::cut},
+    {"input_not_gathered_again",         "gradient of h.1.mlp.fc.weight", 0, TokenRows::cut},
 };
 // clang-format on
 
@@ -43,7 +48,9 @@ TEST_P(TensorParallelMutants, is_killed_by_the_check_that_its_row_names) {
   auto const& [fault, ranks] = GetParam();
   Options options = small_gpt(2 * ranks);
   options.clip_norm = fault.clip_norm;
-  options.vocab = 30;  // even slices: faults that add up slices would end at once on others
+  options.vocab = fault.vocab;
+  options.sequence_parallel = fault.rows == TokenRows::cut;
+  options.seq = 6;
   auto const weights = [&, r = ranks] { return train(tensor_job(options, r, DType::f64), 2); };
   auto const right = weights();
   ASSERT_EQ(prove(options, ranks).verdict, Verdict::verified) << "without the fault";
