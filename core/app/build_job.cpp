@@ -99,7 +99,7 @@ Schedule lowered_schedule(Strategy const& strategy, Options const& options, std:
   Schedule schedule = coarse_schedule(strategy, options, ranks);
   schedule.sum = sum_order(options);
   schedule = refine(schedule, blocks, partition(options, blocks, int(schedule.lane_of_chunk.size())));
-  if (auto const rule = recompute_rule(options, schedule)) schedule = recompute(schedule, *rule);
+  if (auto const rule = recompute_rule(options, schedule, blocks)) schedule = recompute(schedule, *rule);
   Axes const over = strategy.reduced_over(ranks);
   if (over != 0) schedule = bucket(schedule, blocks, bucket_rule(options));
   return lower(schedule, blocks, over, options.overlap ? Overlap::on : Overlap::off);

@@ -226,7 +226,7 @@ std::vector<OptionEntry> make_table() {
   some("balance", "auto|N,N,...", words(&Options::balance), "blocks of each chunk, or equal cost [auto]");
   some("split-points", "NAME,...", words(&Options::split_points), "blocks with which the chunks after the first begin");
   some("recompute", "RULE", words(&Options::recompute),
-       "what forwards don't keep: none, all, every:K (blocks), sqrt, except-last-micro, last-stage-off [gpipe and checkpointing all, else "
+       "what forwards don't keep: none, all, every:K (blocks), sqrt, selective (attention), except-last-micro, last-stage-off [gpipe and checkpointing all, else "
        "none]");
   some("schedule", "FILE", words(&Options::schedule_file),
        "run a schedule that you wrote (plan --out shows the form), once it has passed the checker; it may define --microbatches");

@@ -132,7 +132,7 @@ std::vector<double> seconds_of_lanes(Mesh& mesh, double mine) {
 namespace {
 
 double relative_cost(Action const& action, std::vector<BlockShape> const& blocks) {
-  return action.chunk.valid() ? seconds_of(blocks[std::size_t(action.chunk.v)]).of(action.what) : 0.0;
+  return action.chunk.valid() ? seconds_of(blocks[std::size_t(action.chunk.v)]).of(action) : 0.0;
 }
 
 }  // namespace

@@ -32,22 +32,31 @@ int root_of_blocks(Schedule const& schedule) {
   return std::max(1, int(std::lround(std::sqrt(blocks))));
 }
 
-KeepRule rule_named(std::string const& word, Schedule const& schedule) {
+KeepRule selective(Options const& options, std::vector<BlockShape> const& blocks) {
+  bool const any = std::any_of(blocks.begin(), blocks.end(), [](BlockShape const& block) { return block.selective_cost > 0; });
+  require_input(any, {fmt::format("--recompute selective for model {}", name(options.model)),
+                      "it runs attention again, and this model has none", "use --model gpt, or another rule"});
+  return recompute_selective(blocks);
+}
+
+KeepRule rule_named(Options const& options, Schedule const& schedule, std::vector<BlockShape> const& blocks) {
+  std::string const& word = options.recompute;
   if (word == "all") return recompute_all();
   if (word == "sqrt") return recompute_every(root_of_blocks(schedule));
   if (word.starts_with(every)) return recompute_every(segment_from(std::string_view(word).substr(every.size())));
   if (word == "except-last-micro") return except_last_micro(recompute_all(), schedule.micros_per_window);
   if (word == "last-stage-off") return last_stage_off(recompute_all(), int(schedule.lanes.size()));
-  bool const later = word == "selective" || word.starts_with("budget:");
+  if (word == "selective") return selective(options, blocks);
+  bool const later = word.starts_with("budget:");
   fail_input({fmt::format("--recompute {}", printable(word)), later ? "not in this version" : "not one of its values",
-              "choose one of none, all, every:K, sqrt, except-last-micro, last-stage-off"});
+              "choose one of none, all, every:K, sqrt, selective, except-last-micro, last-stage-off"});
 }
 
 }  // namespace
 
-std::optional<KeepRule> recompute_rule(Options const& options, Schedule const& schedule) {
+std::optional<KeepRule> recompute_rule(Options const& options, Schedule const& schedule, std::vector<BlockShape> const& blocks) {
   if (options.recompute == "none") return {};
-  KeepRule const rule = rule_named(options.recompute, schedule);
+  KeepRule const rule = rule_named(options, schedule, blocks);
   if (schedule.lanes.size() > 1) return rule;
   return last_block_off(rule, int(schedule.lane_of_chunk.size()));
 }

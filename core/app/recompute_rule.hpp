@@ -9,6 +9,6 @@
 namespace shardmark {
 
 /// The rule that the option names for this schedule; absent for none. @throws BadRequest
-std::optional<KeepRule> recompute_rule(Options const& options, Schedule const& schedule);
+std::optional<KeepRule> recompute_rule(Options const& options, Schedule const& schedule, std::vector<BlockShape> const& blocks);
 
 }  // namespace shardmark

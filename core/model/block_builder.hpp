@@ -39,6 +39,8 @@ class BlockBuilder {
   BlockBuilder& row(TensorPart part, Linear::Parameters parameters, Activation activation) {
     return part.cuts() ? add<RowParallelLinear>(parameters, activation, part.rows, part.chunks) : add<Linear>(parameters, activation);
   }
+  /// The first slot of what is added next.
+  std::size_t next_slot() const { return slots_; }
   /// What was added since the last call becomes one residual branch.
   BlockBuilder& residual() {
     std::vector<std::unique_ptr<Layer>> branch(std::make_move_iterator(layers_.begin() + std::ptrdiff_t(start_)),

@@ -20,6 +20,7 @@ std::vector<BlockShape> Model::shapes() const {
     shape.forward_cost = block.forward_flops;
     shape.input_cost = block.forward_flops;
     shape.weight_cost = block.forward_flops;
+    shape.selective_cost = block.selective_flops;
     out.push_back(std::move(shape));
   }
   return out;

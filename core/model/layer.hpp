@@ -26,15 +26,20 @@ enum class Running : std::uint8_t { keep, update, defer };
 enum class Until : std::uint8_t { input, weight };
 
 /// nothing: for a forward without a backward of its own (evaluation, a block that will be recomputed): what is saved is freed at once.
-enum class Keep : std::uint8_t { all, nothing };
+/// selective: what a layer can make again from the rest is left out, until complete().
+enum class Keep : std::uint8_t { all, selective, nothing };
+/// Whether Layer::complete() makes a saved tensor again from others that the layer saved.
+enum class Again : std::uint8_t { never, possible };
 
 /// Fixed slots for what a forward saves: one Stash per (block, micro-batch) in flight.
 class Stash {
  public:
   explicit Stash(std::size_t slots, Keep keep = Keep::all) : slots_(slots), keep_(keep) {}
-  void save(std::size_t slot, Tensor tensor, Until until) {
-    if (keep_ == Keep::all) slots_.at(slot) = {std::move(tensor), until};
+  void save(std::size_t slot, Tensor tensor, Until until, Again again = Again::never) {
+    if (keep_ == Keep::all || (keep_ == Keep::selective && again == Again::never)) slots_.at(slot) = {std::move(tensor), until};
   }
+  /// Of what is saved from here on.
+  void restrict(Keep keep) { keep_ = keep; }
   Tensor const& operator[](std::size_t slot) const { return slots_.at(slot).first; }
   Tensor take(std::size_t slot) { return std::exchange(slots_.at(slot).first, {}); }
   /// After the input gradient: drops what only it needed. After the weight gradient: drops all.
@@ -99,6 +104,8 @@ class Layer {
   /// @param dy  gradient of the output; absent for Wanted::weight alone, which uses what Wanted::input saved.
   /// @returns the gradient of the input; absent for Wanted::weight, and for a layer whose input is data.
   virtual Tensor backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) = 0;
+  /// Saves what a selective stash left out, with the bits of the forward. Layers that save nothing so, do nothing.
+  virtual void complete(Context&, Stash&) {}
 };
 
 /// The unit of partition and of checkpointing. Its body leaves its input as it was: a recomputation starts from it.
@@ -114,6 +121,7 @@ struct Block {
   std::int64_t full_width = 0;         // of that dimension in all, where it is cut
   TensorPart rows_of = {};             // whose rows the output has, where they are cut
   double forward_flops = 0;            // per sample
+  double selective_flops = 0;          // of complete(), per sample
 };
 
 /// A chain of blocks. The first takes the micro-batch's input, the last makes the loss.

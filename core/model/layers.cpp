@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/mutant.hpp"
 #include "model/tensor_group.hpp"
 
 namespace shardmark {
@@ -49,7 +50,7 @@ Tensor Linear::backward(Tensor dy, Context& context, Stash& stash, Wanted wanted
     dx = input_gradient(dy, context);
     if (!wants_weight(wanted)) stash.save(first_ + 2, dy, Until::weight);
   }
-  if (wants_weight(wanted)) weight_gradient(wants_input(wanted) ? dy.view : stash[first_ + 2].view, stash[first_].view, context);
+  if (wants_weight(wanted)) weight_gradient(wants_input(wanted) ? dy.view : stash[first_ + 2].view, stash[x_slot()].view, context);
   return dx;
 }
 
@@ -145,14 +146,21 @@ View CausalAttention::part(View const& qkv, int which) const {
 }
 
 Tensor CausalAttention::forward(Tensor qkv, Context& context, Stash& stash) {
+  stash.save(first_, qkv, Until::input);
+  return attend(qkv, context, stash);
+}
+
+void CausalAttention::complete(Context& context, Stash& stash) { attend(stash[first_], context, stash); }
+
+Tensor CausalAttention::attend(Tensor const& qkv, Context& context, Stash& stash) const {
   std::int64_t const rows = qkv.view.shape[0] / seq_;
   Tensor y = rows_by(context, qkv, heads_ * size_);
   Tensor lse = context.make(accumulator(qkv.view.dtype), {rows, heads_, seq_});
+  bool const spoiled = context.pass == Pass::recompute && mutant("recompute_attention_unscaled");
   context.run(Attention{part(qkv.view, 0), part(qkv.view, 1), part(qkv.view, 2), reshape(y.view, {rows, seq_, heads_, size_}), lse.view,
-                        1 / std::sqrt(double(size_))});
-  stash.save(first_, qkv, Until::input);
-  stash.save(first_ + 1, y, Until::input);
-  stash.save(first_ + 2, lse, Until::input);
+                        spoiled ? 1 : 1 / std::sqrt(double(size_))});
+  stash.save(first_ + y_slot, y, Until::weight, Again::possible);
+  stash.save(first_ + 2, lse, Until::input, Again::possible);
   return y;
 }
 
@@ -162,7 +170,7 @@ Tensor CausalAttention::backward(Tensor dy, Context& context, Stash& stash, Want
   std::int64_t const rows = qkv.shape[0] / seq_;
   Tensor dqkv = rows_by(context, dy, qkv.shape[1]);
   auto const by_head = [&](View const& v) { return reshape(v, {rows, seq_, heads_, size_}); };
-  context.run(AttentionInput{part(qkv, 0), part(qkv, 1), part(qkv, 2), by_head(stash[first_ + 1].view), stash[first_ + 2].view,
+  context.run(AttentionInput{part(qkv, 0), part(qkv, 1), part(qkv, 2), by_head(stash[first_ + y_slot].view), stash[first_ + 2].view,
                              by_head(dy.view), part(dqkv.view, 0), part(dqkv.view, 1), part(dqkv.view, 2), 1 / std::sqrt(double(size_))});
   return dqkv;
 }
@@ -278,6 +286,10 @@ Tensor Chain::forward(Tensor x, Context& context, Stash& stash) {
 Tensor Chain::backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) {
   for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) dy = (*layer)->backward(std::move(dy), context, stash, wanted);
   return dy;
+}
+
+void Chain::complete(Context& context, Stash& stash) {
+  for (auto& layer : layers_) layer->complete(context, stash);
 }
 
 Tensor Residual::forward(Tensor x, Context& context, Stash& stash) {

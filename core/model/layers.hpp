@@ -2,6 +2,8 @@
 // The layers that models are made of. Each takes its parameters and the first of its stash slots at construction; `slots` says how
 // many it uses. T = rows x sequence positions.
 
+#include <optional>
+
 #include "model/layer.hpp"
 #include "model/tensor_part.hpp"
 
@@ -18,9 +20,10 @@ class Linear : public Layer {
  public:
   static constexpr std::size_t slots = 3;  // x (weight), z or y of the activation (input), dz (weight, split backward)
   struct Parameters {
-    ParamId weight, bias;  // bias.v < 0: none
-    int stacked = 1;       // adjacent parameters taken together
-    int slot = 0;          // gradient slot (tied weights)
+    ParamId weight, bias;                    // bias.v < 0: none
+    int stacked = 1;                         // adjacent parameters taken together
+    int slot = 0;                            // gradient slot (tied weights)
+    std::optional<std::size_t> x_slot = {};  // of the stash, where the layer before it saves x as its output; absent: an own one
   };
   Linear(Parameters parameters, Activation activation, std::size_t first_slot)
       : parameters_(parameters), activation_(activation), first_(first_slot) {}
@@ -31,12 +34,15 @@ class Linear : public Layer {
   Parameters const& parameters() const { return parameters_; }
   /// act(z); z's memory may be taken for it.
   Tensor activated(Tensor z, Context& context, Stash& stash) const;
-  void keep_input(Tensor x, Stash& stash) const { stash.save(first_, std::move(x), Until::weight); }
-  Tensor take_input(Stash& stash) const { return stash.take(first_); }
+  void keep_input(Tensor x, Stash& stash) const {
+    if (!parameters_.x_slot) stash.save(first_, std::move(x), Until::weight);
+  }
+  Tensor take_input(Stash& stash) const { return stash.take(x_slot()); }
   virtual Tensor input_gradient(Tensor const& dz, Context& context) const;
   virtual void weight_gradient(View const& dz, View const& x, Context& context) const;
 
  private:
+  std::size_t x_slot() const { return parameters_.x_slot.value_or(first_); }
   Parameters parameters_;
   Activation activation_;
   std::size_t first_;
@@ -60,16 +66,20 @@ class Normalise final : public Layer {
   std::size_t first_;
 };
 
-/// Causal self-attention without its projections: [T,3H] -> [T,H]. No weights.
+/// Causal self-attention without its projections: [T,3H] -> [T,H]. No weights. A selective stash (Korthikanti et al., "Reducing activation
+/// recomputation in large transformer models", 2022) has qkv alone. Where softmax(QK^T) is stored, that spares it; here it never is.
 class CausalAttention final : public Layer {
  public:
-  static constexpr std::size_t slots = 3;  // qkv, y, lse (input)
+  static constexpr std::size_t slots = 3;   // qkv (input), y (weight: the projection behind it takes it from here), lse (input)
+  static constexpr std::size_t y_slot = 1;  // behind the first
   CausalAttention(std::int64_t heads, std::int64_t head_size, std::int64_t seq, std::size_t first_slot)
       : heads_(heads), size_(head_size), seq_(seq), first_(first_slot) {}
   Tensor forward(Tensor qkv, Context& context, Stash& stash) override;
   Tensor backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) override;
+  void complete(Context& context, Stash& stash) override;
 
  private:
+  Tensor attend(Tensor const& qkv, Context& context, Stash& stash) const;
   View part(View const& qkv, int which) const;
   std::int64_t heads_, size_, seq_;
   std::size_t first_;
@@ -147,6 +157,7 @@ class Chain final : public Layer {
   explicit Chain(std::vector<std::unique_ptr<Layer>> layers) : layers_(std::move(layers)) {}
   Tensor forward(Tensor x, Context& context, Stash& stash) override;
   Tensor backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) override;
+  void complete(Context& context, Stash& stash) override;
 
  private:
   std::vector<std::unique_ptr<Layer>> layers_;
@@ -158,6 +169,7 @@ class Residual final : public Layer {
   explicit Residual(std::unique_ptr<Layer> f) : f_(std::move(f)) {}
   Tensor forward(Tensor x, Context& context, Stash& stash) override;
   Tensor backward(Tensor dy, Context& context, Stash& stash, Wanted wanted) override;
+  void complete(Context& context, Stash& stash) override { f_->complete(context, stash); }
 
  private:
   std::unique_ptr<Layer> f_;

@@ -93,11 +93,11 @@ Block transformer_block(Model& model, GptConfig const& c, Initials const& initia
   ParamId const gain2 = vector("ln_2.weight", H, initials.gain(), whole), shift2 = vector("ln_2.bias", H, initials.bias(), whole);
 
   auto const key = std::uint64_t(2 * layer + 1);  // of dropout; 0 is the embedding's
-  Block block = BlockBuilder()
-                    .add<Normalise>(gain1, shift1, part.rows)
-                    .column(part, {q, q_bias, 3}, Activation::none)
-                    .add<CausalAttention>(part.share(c.heads), H / c.heads, c.seq)
-                    .row(part, {proj, proj_bias}, Activation::none)
+  BlockBuilder builder;
+  builder.add<Normalise>(gain1, shift1, part.rows).column(part, {q, q_bias, 3}, Activation::none);
+  std::size_t const attended = builder.next_slot() + CausalAttention::y_slot;
+  Block block = builder.add<CausalAttention>(part.share(c.heads), H / c.heads, c.seq)
+                    .row(part, {.weight = proj, .bias = proj_bias, .x_slot = attended}, Activation::none)
                     .dropout(c.dropout, key, part.rows)
                     .residual()
                     .add<Normalise>(gain2, shift2, part.rows)
@@ -109,7 +109,8 @@ Block transformer_block(Model& model, GptConfig const& c, Initials const& initia
   block.produces = {{unit, 0}};
   block.reads = {unit};
   leaves_rows(block, c, part);
-  block.forward_flops = 2.0 * double(c.seq) * 12 * double(H) * double(H) + 2.0 * double(c.seq) * double(c.seq) * double(H);
+  block.selective_flops = 2.0 * double(c.seq) * double(c.seq) * double(H);  // attention, half of it masked
+  block.forward_flops = 2.0 * double(c.seq) * 12 * double(H) * double(H) + block.selective_flops;
   return block;
 }
 

@@ -59,6 +59,7 @@ class Stashes {
     for (Entry& e : entries_)
       if (e.used && e.block == block && e.micro == micro) {
         e.stash->drop(Until::weight);
+        e.stash->restrict(Keep::all);
         e.used = false;
         --open_;
       }

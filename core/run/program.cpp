@@ -81,24 +81,6 @@ std::int64_t forwards(std::vector<Action> const& section) {
   return last + 1;
 }
 
-/// What forwards on this lane keep, by block and micro-batch of a window. A block that is run again right after the one before it takes its
-/// input from there.
-std::vector<Kept> kept_by(Lane const& lane, Schedule const& schedule) {
-  int const micros = schedule.micros_per_window;
-  std::vector<Kept> out(schedule.lane_of_chunk.size() * std::size_t(micros), Kept::stash);
-  for (Section section : sections) {
-    Action before;
-    for (Action const& action : lane[section]) {
-      if (action.what == Do::recompute) {
-        bool const follows = before.what == Do::recompute && before.chunk.v + 1 == action.chunk.v && before.micro == action.micro;
-        out[std::size_t(action.chunk.v * micros + action.micro.v % micros)] = follows ? Kept::nothing : Kept::input;
-      }
-      if (action.chunk.valid()) before = action;
-    }
-  }
-  return out;
-}
-
 /// Whose batch statistics are merged: a micro-batch's own, those of all replicas on this rank (a serial twin), or of all ranks.
 std::unique_ptr<Pieces> make_pieces(ProgramParts const& parts) {
   if (parts.batch_norm == BatchNormPolicy::sync && parts.mesh.extent(Axis::data) > 1)
@@ -126,7 +108,6 @@ Program::Program(ProgramParts parts)
                  .compute = parts_.model.dtype, .states = parts_.optimizer.states(), .retained = retained_versions(lane_, parts_.schedule)},
              parts_.arena, parts_.ops, *compute_),
       blocks_(blocks_of(parts_.schedule, parts_.lane)),
-      kept_(kept_by(lane_, parts_.schedule)),
       pieces_(make_pieces(parts_)),
       tensor_(make_tensor_group(parts_)),
       tally_tree_(parts_.schedule.leaves) {
@@ -193,8 +174,10 @@ void Program::drain() {
 }
 
 void Program::run(Section section, std::int64_t repetition) {
-  for (Action action : lane_[section]) {
-    action = shifted(action, parts_.schedule, int(repetition));
+  std::span<Action const> const actions = lane_[section];
+  for (std::size_t at = 0; at < actions.size(); ++at) {
+    from_here_ = actions.subspan(at);
+    Action action = shifted(actions[at], parts_.schedule, int(repetition));
     action.micro.v += std::int32_t(micro_base_);
     action.version.v += std::int32_t(version_base_);
     // The decision closes the window; the updates behind it still belong to it.

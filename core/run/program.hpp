@@ -2,6 +2,7 @@
 // The one executor: runs one lane of a schedule. It knows actions, not strategies. A dry run is the same object on the meta backend
 // with recording communicators.
 
+#include <span>
 #include <vector>
 
 #include "comm/mesh.hpp"
@@ -129,7 +130,7 @@ class Program {
   void forward(Action const& action);
   void put_output(Action const& action, Tensor y);
   void recompute(Action const& action);
-  Kept kept(ChunkId block, MicroId micro) const;
+  void complete_stash(Action const& action);
   void backward(Action const& action, Wanted wanted);
   void finish_backward(Action const& action, Wanted wanted, Tensor dy);
   void broadcast_buffers();
@@ -175,7 +176,7 @@ class Program {
   Boundaries boundaries_;
   Stashes stashes_;
   OpenRequests requests_;
-  std::vector<Kept> kept_;  // by forwards, by block and micro-batch of a window
+  std::span<Action const> from_here_;  // the running section from the running action on, unshifted
   std::vector<Live> micros_;
   std::unique_ptr<Pieces> pieces_;
   std::unique_ptr<TensorGroup> tensor_;

@@ -15,17 +15,19 @@ void Program::forward(Action const& action) {
   if (action.chunk == blocks_.front()) broadcast_buffers();
   Tensor x = action.chunk.v == 0 ? live.batch.input : boundaries_.take(action.chunk, action.micro, AtEdge::activation);
   Context c = context(live.batch, action.version, Pass::train);
-  Kept const keeps = kept(action.chunk, action.micro);
-  if (keeps == Kept::input) boundaries_.put(action.chunk, action.micro, AtEdge::kept_input, x);
+  bool const stashes = action.keeps == Kept::stash || action.keeps == Kept::selective;
+  if (action.keeps == Kept::input) boundaries_.put(action.chunk, action.micro, AtEdge::kept_input, x);
   Stash nothing(0, Keep::nothing);
-  Tensor y = b.body->forward(std::move(x), c, keeps != Kept::stash ? nothing : stashes_.open(action.chunk, action.micro, b.slots));
+  Stash& stash = stashes ? stashes_.open(action.chunk, action.micro, b.slots) : nothing;
+  if (action.keeps == Kept::selective) stash.restrict(Keep::selective);
+  Tensor y = b.body->forward(std::move(x), c, stash);
   if (b.merged == nullptr) return put_output(action, std::move(y));
   halfway_.push_back({action, std::move(y)});
   if (int(halfway_.size()) < parts_.abreast) return;
   for (Halfway& h : halfway_) {
     Context merged = context(micro(h.action.micro).batch, h.action.version, Pass::train);
-    Stash& stash = keeps != Kept::stash ? nothing : stashes_.at(h.action.chunk, h.action.micro);
-    put_output(h.action, b.merged->forward(std::move(h.tensor), merged, stash));
+    Stash& own = stashes ? stashes_.at(h.action.chunk, h.action.micro) : nothing;
+    put_output(h.action, b.merged->forward(std::move(h.tensor), merged, own));
   }
   halfway_.clear();
 }
@@ -36,25 +38,32 @@ void Program::put_output(Action const& action, Tensor y) {
   if (next.v < int(parts_.model.blocks.size())) boundaries_.put(next, action.micro, AtEdge::activation, std::move(y));
 }
 
-Kept Program::kept(ChunkId block, MicroId micro) const {
-  int const micros = parts_.schedule.micros_per_window;
-  return kept_[std::size_t(block.v * micros) + std::size_t((micro.v - micro_base_) % micros)];
-}
-
-/// The forward once more, now for its stash. Its loss has been counted, running statistics have moved, and masks are functions of keys.
-/// Its output is where it belongs, but for a block behind it that kept nothing.
+/// The forward once more. Its loss has been counted, running statistics have moved, and masks are functions of keys. Its output was where
+/// it belongs: only a recomputation of the next block needs it again.
 void Program::recompute(Action const& action) {
+  if (action.keeps == Kept::selective) return complete_stash(action);
   Block const& b = block(action.chunk);
   MicroBatch again = micro(action.micro).batch;
   again.tally = spare_tally_;
   Context c = context(again, action.version, Pass::recompute);
   if (mutant("recompute_new_mask")) ++c.seed;
-  Stash& stash = stashes_.open(action.chunk, action.micro, b.slots);
-  Tensor y = b.body->forward(boundaries_.take(action.chunk, action.micro, AtEdge::kept_input), c, stash);
+  Tensor x = boundaries_.take(action.chunk, action.micro, AtEdge::kept_input);
+  if (action.keeps == Kept::input) boundaries_.put(action.chunk, action.micro, AtEdge::kept_input, x);
+  Stash nothing(0, Keep::nothing);
+  Stash& stash = action.keeps == Kept::stash ? stashes_.open(action.chunk, action.micro, b.slots) : nothing;
+  Tensor y = b.body->forward(std::move(x), c, stash);
   if (b.merged != nullptr) y = b.merged->forward(std::move(y), c, stash);
-  ChunkId const next{action.chunk.v + 1};
-  bool const mine = std::size_t(next.v) < parts_.model.blocks.size() && parts_.schedule.lane_of_chunk[std::size_t(next.v)] == parts_.lane;
-  if (mine && kept(next, action.micro) == Kept::nothing) boundaries_.put(next, action.micro, AtEdge::kept_input, std::move(y));
+  if (hands_on(from_here_)) boundaries_.put(ChunkId{action.chunk.v + 1}, action.micro, AtEdge::kept_input, std::move(y));
+}
+
+/// What the forward's stash left out, from what it kept.
+void Program::complete_stash(Action const& action) {
+  Block const& b = block(action.chunk);
+  Context c = context(micro(action.micro).batch, action.version, Pass::recompute);
+  Stash& stash = stashes_.at(action.chunk, action.micro);
+  stash.restrict(Keep::all);
+  b.body->complete(c, stash);
+  if (b.merged != nullptr) b.merged->complete(c, stash);
 }
 
 /// That of the forward, by the schedule.
@@ -108,8 +117,12 @@ void Program::fold(Action const& action) {
   }
 }
 
-/// Faults: a micro-batch left out of the sum, or in it twice.
+/// Faults: a first block that is run again gets no weight gradient (case 55); a micro-batch left out of the sum, or in it twice.
 void Program::spoil_leaf(Segment segment, MicroId micro) {
+  auto const runs_first_again = [](Action const& action) { return action.what == Do::recompute && action.chunk.v == 0; };
+  if (mutant("recomputed_first_block_untrained") && segment == block(ChunkId{0}).produces.front() &&
+      std::any_of(lane_.body.begin(), lane_.body.end(), runs_first_again))
+    parts_.ops.run(*compute_, Fill{store_.gradients().leaf(segment), 0});
   if (leaf_of(micro) != 1) return;
   View const leaf = store_.gradients().leaf(segment);
   if (pipeline_mutant(parts_.schedule, "drop_micro_batch")) parts_.ops.run(*compute_, Fill{leaf, 0});

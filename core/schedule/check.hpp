@@ -33,7 +33,7 @@ std::span<CommunicationModel const> models_of(Matching matching);
 
 /// What the checker found about a lane. Peaks count (block or chunk, micro-batch) pairs, summed over the lane's blocks or chunks.
 struct LaneFacts {
-  int peak_stashes = 0;          // full stashes, from forward (recomputed: from recompute) to backward or backward_input
+  int peak_stashes = 0;          // whole and selective stashes, from forward (recomputed: from recompute) to backward or backward_input
   int peak_boundary_inputs = 0;  // kept only as the input of what will be recomputed
   int peak_weight_residues = 0;  // between backward_input and backward_weight
   int peak_held = 0;             // stashes and residues together
@@ -49,7 +49,8 @@ struct Proof {
 };
 
 /// Unrolls `windows` repetitions (0: as many as there are lanes, plus 2) and proves:
-/// - every chunk forwards and backwards each micro-batch exactly once, after what it depends on;
+/// - every chunk forwards and backwards each micro-batch exactly once, after what it depends on; a recomputation finds its input, and
+///   a backward its whole stash;
 /// - a backward reads its forward's version, no forward reads a version that isn't made yet, and under
 ///   Weights::latest each reads the latest;
 /// - each leaf is folded once, into its own update; every bucket is reduced once per update (Inside::replicas: per micro-batch),

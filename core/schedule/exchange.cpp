@@ -89,7 +89,7 @@ void BoundaryExchange::walk(std::vector<BlockShape> const& blocks) {
     if (!first) return;  // the end, or an order of actions that check() will refuse
     ActionPlace const place{int(lane), at[lane]++};
     Action const& action = actions(place.lane)[place.action];
-    clock[lane] = *first + (action.chunk.valid() ? seconds_of(blocks[std::size_t(action.chunk.v)]).of(action.what) : 0);
+    clock[lane] = *first + (action.chunk.valid() ? seconds_of(blocks[std::size_t(action.chunk.v)]).of(action) : 0);
     steps_[lane][place.action] = {position, *first, clock[lane]};
     if (int const output = made_[lane][place.action]; output >= 0) made_at[std::size_t(output)] = clock[lane];
   }

@@ -41,7 +41,7 @@ class LaneOrder {
  private:
   enum Fact : std::uint16_t {
     forwarded = 1,
-    recomputed = 2,
+    input_kept = 2,  // for a recomputation
     input_done = 4,
     weight_done = 8,
     activation_posted = 16,
@@ -49,7 +49,9 @@ class LaneOrder {
     gradient_posted = 64,
     gradient_here = 128,
     activation_sent = 256,
-    gradient_sent = 512
+    gradient_sent = 512,
+    stash_whole = 1024,
+    stash_selective = 2048
   };
   struct Cell {
     std::uint16_t facts = 0;
@@ -60,6 +62,8 @@ class LaneOrder {
   void require(bool good, Step const& step, std::string_view problem) const;
   void once(Step const& step, Cell& cell, Fact fact, std::string_view problem) const;
   void require_same_version(Step const& step, Cell const& cell) const;
+  void complete(Step const& step, Cell& cell) const;
+  void keep(Cell& cell, Kept kept) const;
 
   Unrolled const& unrolled_;
   LaneContents const& contents_;
@@ -68,6 +72,7 @@ class LaneOrder {
   Weights weights_;
   std::vector<Cell> cells_;            // [local chunk][micro]
   std::vector<Version> last_version_;  // [local chunk]: of its latest forward
+  Action before_{.what = Do::update};  // the latest forward, backward or recomputation
 };
 
 /// Leaves, reductions, ties and updates.

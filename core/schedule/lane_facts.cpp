@@ -1,44 +1,26 @@
 #include <algorithm>
+#include <utility>
 
 #include "schedule/lane_check.hpp"
-#include "schedule/recompute.hpp"
 
 namespace shardmark {
 namespace {
 
-std::vector<Kept> kept_by_forwards(Unrolled const& unrolled, LaneContents const& contents, int lane) {
-  std::vector<Kept> kept(contents.chunks.size() * std::size_t(unrolled.micros()), Kept::stash);
-  Action before{.what = Do::update};
-  for (Step const& step : unrolled.lane(lane)) {
-    Action const& action = step.action;
-    if (action.what == Do::post || action.what == Do::wait) continue;
-    if (action.what == Do::recompute) {
-      bool const follows = before.what == Do::recompute && before.micro == action.micro && before.chunk.v + 1 == action.chunk.v;
-      kept[contents.local[std::size_t(action.chunk.v)] * std::size_t(unrolled.micros()) + std::size_t(action.micro.v)] =
-          follows ? Kept::nothing : Kept::input;
-    }
-    before = action;
-  }
-  return kept;
-}
-
 void measure_live(Unrolled const& unrolled, LaneContents const& contents, int lane, LaneFacts& facts) {
-  std::vector<Kept> const kept = kept_by_forwards(unrolled, contents, lane);
+  std::vector<char> input_kept(contents.chunks.size() * std::size_t(unrolled.micros()), 0);
   int stashes = 0, boundaries = 0, residues = 0;
+  auto const runs = [&](Action const& action) {
+    char& had = input_kept[contents.local[std::size_t(action.chunk.v)] * std::size_t(unrolled.micros()) + std::size_t(action.micro.v)];
+    char const has = action.keeps == Kept::input ? 1 : 0;
+    boundaries += has - std::exchange(had, has);
+    bool const completes = action.what == Do::recompute && action.keeps == Kept::selective;
+    if (!completes && (action.keeps == Kept::stash || action.keeps == Kept::selective)) ++stashes;
+  };
   for (Step const& step : unrolled.lane(lane)) {
-    Action const& action = step.action;
-    auto const keeps = [&](Kept kind) {
-      return kept[contents.local[std::size_t(action.chunk.v)] * std::size_t(unrolled.micros()) + std::size_t(action.micro.v)] == kind ? 1
-                                                                                                                                      : 0;
-    };
-    switch (action.what) {
+    switch (step.action.what) {
       case Do::forward:
-        stashes += keeps(Kept::stash);
-        boundaries += keeps(Kept::input);
-        break;
       case Do::recompute:
-        ++stashes;
-        boundaries -= keeps(Kept::input);
+        runs(step.action);
         break;
       case Do::backward:
         --stashes;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "schedule/lane_check.hpp"
+#include "schedule/recompute.hpp"
 
 namespace shardmark {
 
@@ -47,14 +48,35 @@ void LaneOrder::forward(Step const& step, int latest) {
   Version& before = last_version_[contents_.local[std::size_t(chunk)]];
   require(before <= step.action.version, step, "an earlier forward of this chunk read a newer version");
   here.version = before = step.action.version;
+  keep(here, step.action.keeps);
+  before_ = step.action;
+}
+
+/// What a forward or recomputation leaves in place of what was there.
+void LaneOrder::keep(Cell& cell, Kept kept) const {
+  cell.facts &= std::uint16_t(~(input_kept | stash_whole | stash_selective));
+  if (kept == Kept::stash) cell.facts |= stash_whole;
+  if (kept == Kept::selective) cell.facts |= stash_selective;
+  if (kept == Kept::input) cell.facts |= input_kept;
 }
 
 void LaneOrder::recompute(Step const& step) {
   Cell& here = cell(step.action.chunk.v, step.action.micro);
   require((here.facts & forwarded) != 0, step, "it has not been forwarded");
   require((here.facts & input_done) == 0, step, "its backward has passed");
-  once(step, here, recomputed, "it was recomputed before");
   require_same_version(step, here);
+  bool const handed = hands_on(before_, step.action);
+  before_ = step.action;
+  if (step.action.keeps == Kept::selective) return complete(step, here);
+  require((here.facts & (stash_whole | stash_selective)) == 0, step, "its stash is there already");
+  require(handed || (here.facts & input_kept) != 0, step, "nothing has kept its input");
+  require(!handed || (here.facts & input_kept) == 0, step, "it is given an input, and has kept one");
+  keep(here, step.action.keeps);
+}
+
+void LaneOrder::complete(Step const& step, Cell& cell) const {
+  require((cell.facts & stash_selective) != 0, step, "it has no selective stash");
+  keep(cell, Kept::stash);
 }
 
 void LaneOrder::backward_input(Step const& step) {
@@ -62,7 +84,9 @@ void LaneOrder::backward_input(Step const& step) {
   Cell& here = cell(chunk, step.action.micro);
   require((here.facts & forwarded) != 0, step, "it has not been forwarded");
   once(step, here, input_done, "this micro-batch had its backward before");
+  require((here.facts & stash_whole) != 0, step, "its stash is not there, or not whole: a recomputation is missing");
   require_same_version(step, here);
+  before_ = step.action;
   if (chunk + 1 == unrolled_.chunks()) return;
   if (!elsewhere(chunk + 1)) {
     require((cell(chunk + 1, step.action.micro).facts & input_done) != 0, step, "the chunk behind it has not had its backward");
@@ -76,6 +100,7 @@ void LaneOrder::backward_weight(Step const& step) {
   require((here.facts & input_done) != 0, step, "its backward_input has not been done");
   once(step, here, weight_done, "its weight gradients were made before");
   require_same_version(step, here);
+  before_ = step.action;
 }
 
 void LaneOrder::message_posted(Step const& step, Posting const& posting) {

@@ -177,9 +177,17 @@ class Parser {
     if (computes) action.chunk = {number_after("chunk", 0, most_chunks)};
     if (computes) action.micro = {number_after("micro", 0, largest_id)};
     if (what != Do::reduce) action.version = {number_after("version", -largest_id, largest_id)};
+    if (what == Do::forward || what == Do::recompute) action.keeps = kept();
     schedule_.lanes.back()[section_].push_back(action);
     ++actions_;
     end_line();
+  }
+
+  Kept kept() {
+    if (at_ == words_.size()) return Kept::stash;
+    Word const given = word("'keeps'");
+    if (given.text != "keeps") fail(given, fmt::format("{} where 'keeps' or nothing should stand", quoted(given.text)));
+    return one_of({Kept::stash, Kept::selective, Kept::input, Kept::nothing});
   }
 
   void finish() {

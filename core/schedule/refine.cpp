@@ -53,11 +53,13 @@ class Refiner {
   int begin(ChunkId chunk) const { return first_block_[std::size_t(chunk.v)]; }
   int end(ChunkId chunk) const { return first_block_[std::size_t(chunk.v) + 1]; }
 
+  /// A chunk that keeps its input keeps that of its first block.
   void upwards(std::vector<Action>& out, Action action) const {
     int const last = end(action.chunk);
     for (int b = begin(action.chunk); b < last; ++b) {
       action.chunk = {b};
       out.push_back(action);
+      if (action.keeps == Kept::input) action.keeps = Kept::nothing;
     }
   }
 

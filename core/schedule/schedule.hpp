@@ -35,7 +35,7 @@ enum class Do : std::uint8_t {
   backward,         // chunk, micro, version: input and weight gradients
   backward_input,   // chunk, micro, version
   backward_weight,  // chunk, micro, version
-  recompute,        // chunk, micro, version: forward again, before its backward
+  recompute,        // chunk, micro, version: forward again, before its backward; more than once where it keeps less than a stash
   reduce,           // coarse mark: all gradients of the window are complete on this lane; lower() turns it into posts and waits
   fold,             // chunk, micro: the leaf gradients of this block and micro-batch join their sums
   post,             // token: start a group of messages or a collective
@@ -46,6 +46,15 @@ enum class Do : std::uint8_t {
 };
 std::string_view name(Do what);
 
+/// What a forward leaves for its backward; and a recomputation, which is a forward once more.
+enum class Kept : std::uint8_t {
+  stash,      // everything: no recomputation in between
+  selective,  // a stash without what a recomputation makes again from the rest of it; of a recomputation: it does so
+  input,      // its input: it is run again from there
+  nothing     // it is run again from the output of the block before it, whose recomputation comes right before
+};
+std::string_view name(Kept kept);
+
 struct Action {
   Do what = Do::forward;
   ChunkId chunk = {};
@@ -53,6 +62,7 @@ struct Action {
   Version version = {};  // forward, backward: which weights to read; tie, decide, update: the version that is being made
   Token token = {};
   UnitId unit = {};
+  Kept keeps = Kept::stash;  // forward, recompute
   auto operator<=>(Action const&) const = default;
 };
 
@@ -116,6 +126,7 @@ struct BlockShape {
   std::vector<std::int64_t> elements = {};                   // of each of those segments
   std::int64_t boundary_elements = 0;                        // per sample, of its output
   double forward_cost = 1, input_cost = 1, weight_cost = 1;  // relative, for simulate and balance
+  double selective_cost = 0;                                 // of what completes a selective stash; 0: there is nothing to leave out
 };
 
 /// How far a schedule is on its way to the executor.

@@ -7,12 +7,12 @@
 
 namespace shardmark {
 
-double ChunkSeconds::of(Do what) const {
-  switch (what) {
+double ChunkSeconds::of(Action const& action) const {
+  switch (action.what) {
     case Do::forward:
       return forward;
     case Do::recompute:
-      return recompute;
+      return action.keeps == Kept::selective ? selective : recompute;
     case Do::backward:
       return input + weight;
     case Do::backward_input:
@@ -24,12 +24,14 @@ double ChunkSeconds::of(Do what) const {
   }
 }
 
-ChunkSeconds seconds_of(BlockShape const& block) { return {block.forward_cost, block.input_cost, block.weight_cost, block.forward_cost}; }
+ChunkSeconds seconds_of(BlockShape const& block) {
+  return {block.forward_cost, block.input_cost, block.weight_cost, block.forward_cost, block.selective_cost};
+}
 
 Costs costs_of(std::vector<ChunkSeconds> chunks, LinkCosts traffic) {
   Costs costs;
   costs.action = [chunks = std::move(chunks)](Action const& action, int) {
-    return action.chunk.valid() ? chunks.at(std::size_t(action.chunk.v)).of(action.what) : 0.0;
+    return action.chunk.valid() ? chunks.at(std::size_t(action.chunk.v)).of(action) : 0.0;
   };
   costs.transfer = [traffic = std::move(traffic)](Posting const& posting, Schedule const& schedule) {
     if (posting.transfer != Transfer::collective) {

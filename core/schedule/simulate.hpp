@@ -28,8 +28,9 @@ struct AlphaBeta {
 struct ChunkSeconds {
   double forward = 1, input = 1, weight = 1;
   double recompute = 0;
+  double selective = 0;  // recomputation of what a selective stash leaves out
   /// 0 for what doesn't compute on a chunk.
-  double of(Do what) const;
+  double of(Action const& action) const;
 };
 /// From the block's relative costs; a recomputation takes as long as the forward.
 ChunkSeconds seconds_of(BlockShape const& block);

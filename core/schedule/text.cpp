@@ -51,6 +51,19 @@ std::string_view name(Section section) {
 
 std::string_view name(Fold fold) { return fold == Fold::loop ? "loop" : "tree"; }
 std::string_view name(Inside inside) { return inside == Inside::micros ? "micros" : "replicas"; }
+std::string_view name(Kept kept) {
+  switch (kept) {
+    case Kept::stash:
+      return "stash";
+    case Kept::selective:
+      return "selective";
+    case Kept::input:
+      return "input";
+    case Kept::nothing:
+      return "nothing";
+  }
+  return "?";
+}
 std::string_view name(Weights weights) { return weights == Weights::latest ? "latest" : "delayed"; }
 
 std::string to_string(Action const& action) {
@@ -62,6 +75,7 @@ std::string to_string(Action const& action) {
   if (action.micro.valid()) add("micro", action.micro.v);
   if (versioned) add("version", action.version.v);
   if (action.token.valid()) add("token", action.token.v);
+  if (action.keeps != Kept::stash) fmt::format_to(std::back_inserter(text), " keeps {}", name(action.keeps));
   return text;
 }
 

@@ -24,7 +24,7 @@ gpt="--layers 4 --hidden 16 --heads 2 --seq 8"
     refused "these fill the bubble of a flush" "$pipedream" plan $gpt --ranks 2 --mode $mode --split-backward h1
   done
   refused "split-backward h1 with --virtual-stages 2" "$pipedream" plan $gpt --ranks 2 --split-backward h1 --virtual-stages 2
-  refused "not in this version" "$gpipe" plan $gpt --ranks 2 --recompute selective
+  refused "this model has none" "$gpipe" plan --model mlp --ranks 2 --recompute selective
   refused "means nothing in gpipe" "$gpipe" plan $gpt --ranks 2 --mode stash
 
   "$gpipe" plan $gpt --ranks 2 --microbatches 3 --out good.schedule >/dev/null

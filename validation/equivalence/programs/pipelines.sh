@@ -34,6 +34,9 @@ for micros in 1 2 3 4 5 6 8; do
 done
 
 # shellcheck disable=SC2086
+for pipeline in "${synchronous[@]}" "${asynchronous[@]}"; do threads $pipeline --microbatches 4 --recompute selective $gpt; done
+
+# shellcheck disable=SC2086
 for pipeline in "${synchronous[@]}"; do
   threads $pipeline --microbatches 3 $gpt --tied-embeddings --clip-norm 0.5 --optimizer adamw
 done

@@ -44,6 +44,7 @@ Schedule with_recomputation(Schedule coarse) {
           add(out, Do::recompute, action.chunk.v, action.micro.v, action.version.v);
         }
         out.push_back(action);
+        if (action.what == Do::forward) out.back().keeps = Kept::input;
       }
       lane[section] = out;
     }
@@ -78,7 +79,7 @@ Lowered lowered(Schedule const& coarse, int blocks_per_chunk, Tied tied, Overlap
 }
 
 Costs compute_only(ChunkSeconds seconds) {
-  return {[seconds](Action const& action, int) { return seconds.of(action.what); }, [](Posting const&, Schedule const&) { return 0.0; }};
+  return {[seconds](Action const& action, int) { return seconds.of(action); }, [](Posting const&, Schedule const&) { return 0.0; }};
 }
 
 }  // namespace shardmark::test

@@ -5,12 +5,15 @@
 
 #include "base/error.hpp"
 #include "planners.hpp"
+#include "schedule/simulate.hpp"
+#include "schedule/text.hpp"
 
 namespace shardmark::test {
 namespace {
 
 using testing::Each;
 using testing::ElementsAre;
+using testing::HasSubstr;
 
 constexpr int blocks_per_chunk = 4;
 
@@ -90,6 +93,66 @@ TEST(Recompute, EveryPlannerAndRuleIsProven) {
       }
     }
   }
+}
+
+/// Of one lane and micro-batch, four blocks: what its forwards keep, and the recomputations before its backwards.
+std::vector<BlockShape> with_attention_in(std::vector<int> const& which) {
+  auto blocks = chain(blocks_per_chunk);
+  for (int b : which) blocks[std::size_t(b)].selective_cost = 0.25;
+  return blocks;
+}
+
+TEST(Recompute, ASelectiveStashIsCompletedRightBeforeItsBackward) {
+  auto const blocks = with_attention_in({1, 2});
+  Schedule const schedule = recompute(refined(plan_sequential("serial", 1), blocks), recompute_selective(blocks));
+  std::vector<std::string> out;
+  for (Action const& action : schedule.lanes[0].body)
+    if (action.what == Do::forward || action.what == Do::recompute || action.what == Do::backward) out.push_back(to_string(action));
+  EXPECT_THAT(out, ElementsAre("forward chunk 0 micro 0 version 0", "forward chunk 1 micro 0 version 0 keeps selective",
+                               "forward chunk 2 micro 0 version 0 keeps selective", "forward chunk 3 micro 0 version 0",
+                               "backward chunk 3 micro 0 version 0", "recompute chunk 2 micro 0 version 0 keeps selective",
+                               "backward chunk 2 micro 0 version 0", "recompute chunk 1 micro 0 version 0 keeps selective",
+                               "backward chunk 1 micro 0 version 0", "backward chunk 0 micro 0 version 0"));
+  LaneFacts const facts = check(schedule, blocks).lanes[0];
+  EXPECT_EQ(facts.peak_stashes, blocks_per_chunk) << "each is one, if smaller";
+  EXPECT_EQ(facts.peak_boundary_inputs, 0);
+  EXPECT_EQ(
+      simulate(schedule, costs_of({seconds_of(blocks[0]), seconds_of(blocks[1]), seconds_of(blocks[2]), seconds_of(blocks[3])})).makespan,
+      4 * 3 + 2 * 0.25);
+}
+
+/// What the checker says of four blocks whose recomputations `change` has spoiled.
+std::string problem_with(KeepRule const& rule, std::function<void(std::vector<Action>&)> const& change) {
+  auto const blocks = with_attention_in({0, 1, 2, 3});
+  Schedule schedule = recompute(refined(plan_sequential("serial", 1), blocks), rule);
+  change(schedule.lanes[0].body);
+  try {
+    check(schedule, blocks);
+  } catch (BadSchedule const& problem) {
+    return problem.what();
+  }
+  return {};
+}
+
+Action& nth(std::vector<Action>& actions, Do what, int n) {
+  for (Action& action : actions)
+    if (action.what == what && n-- == 0) return action;
+  return actions.at(actions.size());
+}
+
+TEST(Recompute, WhatIsNotThereIsMissed) {
+  auto const selective = recompute_selective(with_attention_in({0, 1, 2, 3}));
+  auto const drop_first = [](std::vector<Action>& a) { a.erase(std::ranges::find(a, Do::recompute, &Action::what)); };
+  EXPECT_THAT(problem_with(selective, drop_first), HasSubstr("backward chunk 3 micro 0 version 0: its stash is not there, or not whole"));
+  EXPECT_THAT(problem_with(recompute_all(), drop_first), HasSubstr("backward chunk 3 micro 0 version 0: its stash is not there"));
+  EXPECT_THAT(problem_with(recompute_every(4), drop_first), HasSubstr("recompute chunk 1 micro 0 version 0: nothing has kept its input"));
+  auto const keeps = [](Do what, Kept kept) { return [=](std::vector<Action>& a) { nth(a, what, 0).keeps = kept; }; };
+  EXPECT_THAT(problem_with(recompute_all(), keeps(Do::forward, Kept::nothing)), HasSubstr("nothing has kept its input"));
+  EXPECT_THAT(problem_with(recompute_all(), keeps(Do::forward, Kept::stash)), HasSubstr("its stash is there already"));
+  EXPECT_THAT(problem_with(recompute_all(), keeps(Do::recompute, Kept::selective)), HasSubstr("it has no selective stash"));
+  EXPECT_THAT(problem_with(recompute_all(), keeps(Do::recompute, Kept::input)), HasSubstr("its stash is not there"));
+  EXPECT_THAT(problem_with(recompute_every(4), [](std::vector<Action>& a) { nth(a, Do::forward, 1).keeps = Kept::input; }),
+              HasSubstr("it is given an input, and has kept one"));
 }
 
 TEST(Recompute, ASegmentWithoutAKeptInputIsRefused) {

@@ -68,7 +68,7 @@ double makespan_of_order(Schedule const& coarse, ChunkSeconds seconds, double la
           bool const crosses = coarse.lane_of_chunk[std::size_t(source)] != int(lane);
           clock[lane] = std::max(clock[lane], input->second + (crosses ? latency : 0));
         }
-        clock[lane] += seconds.of(action.what);
+        clock[lane] += seconds.of(action);
         if (moves) made[{forward, action.chunk.v, action.micro.v}] = clock[lane];
       }
     }
