@@ -8,6 +8,7 @@
 #include "app/bench.hpp"
 #include "app/describe.hpp"
 #include "app/pictures.hpp"
+#include "app/recompute_table.hpp"
 #include "app/run_end.hpp"
 #include "app/traffic_table.hpp"
 #include "record/files.hpp"
@@ -79,6 +80,16 @@ void write_outputs(Options const& options, record::Record const& record, record:
   if (!options.csv.empty()) record::append_line_under(options.csv, record::csv_header(), record::to_csv_line(record));
 }
 
+/// All rules in rounds behind the run that was asked for. @pre one rank
+void compare_rules(RankContext const& context, std::shared_ptr<Dataset const> const& data, BenchRun const& run) {
+  Options const& options = context.options;
+  RuleTable const table = measure_rules(context, data);
+  fmt::print("\n{}\n", to_text(table));
+  if (options.svg.empty()) return;
+  record::replace_file(options.svg, to_svg(table, describe_run(options, options.program, run.job.model->spec, 1)));
+  fmt::print("  picture: {}\n", options.svg);
+}
+
 }  // namespace
 
 Exit run_bench(RankContext const& context) {
@@ -97,7 +108,10 @@ Exit run_bench(RankContext const& context) {
   }
   auto checkpoints = context.prints() ? make_save_folder(options) : std::nullopt;
   Proofs const proofs = prove_timed_configuration(context, data);
-  BenchRun const run = time_run(context, data, std::move(checkpoints));
+  bool const compares = context.strategy.compares_rules() && options.rounds > 0 && options.json != "-";
+  Options timed = options;
+  if (compares) timed.svg.clear();  // it is the comparison's
+  BenchRun const run = time_run({timed, context.strategy, context.world, context.board}, data, std::move(checkpoints));
   record::Record const record = make_record(context, run, proofs);
   if (context.prints()) {
     // What was measured is printed even if no file takes it.
@@ -111,6 +125,7 @@ Exit run_bench(RankContext const& context) {
       fmt::print("{}\n", record::to_json_line(record));
     } else {
       print_run(context, run, record);
+      if (compares && !run.measured.stopped) compare_rules(context, data, run);
       fmt::print("  record: {}\n", folder->file("record.json"));
       print_last_line(context, record, run);
     }

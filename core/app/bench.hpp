@@ -39,6 +39,7 @@ struct BenchRun {
   std::int64_t peak_mine = 0;
   std::int64_t reductions_per_update = 0;
   std::array<std::int64_t, books> peak_by_book{};
+  std::vector<double> forward_seconds;  // of each block on this rank, medians of the warm-up but for its first update; 0 without
   bool replicas_equal = true;
   std::optional<Evaluated> evaluated;
   SaveCost checkpoints;

@@ -5,6 +5,7 @@
 #include "app/coarse_schedule.hpp"
 #include "app/data_request.hpp"
 #include "app/option_table.hpp"
+#include "app/recompute_budget.hpp"
 #include "app/recompute_rule.hpp"
 #include "data/formats.hpp"
 
@@ -95,14 +96,38 @@ SumOrder sum_order(Options const& options) {
   return sum;
 }
 
-Schedule lowered_schedule(Strategy const& strategy, Options const& options, std::vector<BlockShape> const& blocks, int ranks) {
+namespace {
+
+Schedule refined_schedule(Strategy const& strategy, Options const& options, std::vector<BlockShape> const& blocks, int ranks) {
   Schedule schedule = coarse_schedule(strategy, options, ranks);
   schedule.sum = sum_order(options);
-  schedule = refine(schedule, blocks, partition(options, blocks, int(schedule.lane_of_chunk.size())));
+  return refine(schedule, blocks, partition(options, blocks, int(schedule.lane_of_chunk.size())));
+}
+
+/// Gradients in buckets, communication. Refers to its arguments.
+Lowering lowering_for(Strategy const& strategy, Options const& options, std::vector<BlockShape> const& blocks, int ranks) {
+  return [&, over = strategy.reduced_over(ranks)](Schedule const& recomputing) {
+    Schedule const bucketed = over != 0 ? bucket(recomputing, blocks, bucket_rule(options)) : recomputing;
+    return lower(bucketed, blocks, over, options.overlap ? Overlap::on : Overlap::off);
+  };
+}
+
+/// What is executed: the plan refined to blocks, and what is run again.
+/// @param job all but the schedule
+Schedule lowered_schedule(Strategy const& strategy, Options const& options, Job const& job, int ranks) {
+  auto const blocks = job.model->shapes();
+  Lowering const lowering = lowering_for(strategy, options, blocks, ranks);
+  Schedule schedule = refined_schedule(strategy, options, blocks, ranks);
+  if (memory_budget(options.recompute)) return lowering(recompute_within(options, job, schedule, lowering));
   if (auto const rule = recompute_rule(options, schedule, blocks)) schedule = recompute(schedule, *rule);
-  Axes const over = strategy.reduced_over(ranks);
-  if (over != 0) schedule = bucket(schedule, blocks, bucket_rule(options));
-  return lower(schedule, blocks, over, options.overlap ? Overlap::on : Overlap::off);
+  return lowering(schedule);
+}
+
+}  // namespace
+
+std::vector<StagePlans> budget_choices(Options const& options, Strategy const& strategy, Job const& job, int ranks) {
+  auto const blocks = job.model->shapes();
+  return stage_plans(options, job, refined_schedule(strategy, options, blocks, ranks), lowering_for(strategy, options, blocks, ranks));
 }
 
 BucketRule bucket_rule(Options const& options) {
@@ -169,8 +194,6 @@ Job build_job(Options const& options, Strategy const& strategy, int ranks, DType
   if (parts > 1) job.in_parts = part(TensorPart::all_parts);
   job.data = std::move(data);
   auto const blocks = job.model->shapes();
-  job.schedule = lowered_schedule(strategy, options, blocks, ranks);
-  check(job.schedule, blocks);
   job.global_batch = global_batch(options, job.mesh.data);
   job.seed = options.seed;
   job.replicas = job.mesh.data;
@@ -181,6 +204,8 @@ Job build_job(Options const& options, Strategy const& strategy, int ranks, DType
   job.delays = delays_of_blocks(lag, partition(options, blocks, int(coarse_schedule(strategy, options, ranks).lane_of_chunk.size())));
   job.optimizer = optimizer_settings(options, job.update);
   job.reduction = options.deterministic ? Reduction::fixed_tree : Reduction::vendor;
+  job.schedule = lowered_schedule(strategy, options, job, ranks);
+  check(job.schedule, blocks);
   return job;
 }
 
@@ -191,6 +216,8 @@ Options reduced_twin(Options options, int chunks, int parts) {
   options.layers = std::max(2, chunks);  // a block for each chunk of a pipeline
   options.balance = "auto";
   options.split_points.clear();
+  options.forward_seconds.reset();
+  if (memory_budget(options.recompute)) options.recompute = "budget:least";  // the timed run's MiB are nothing here
   options.hidden = options.model == ModelKind::convnet ? 7 : 48 * parts;
   options.heads = 3 * parts;
   options.seq = options.sequence_parallel ? 5 * parts : 17;

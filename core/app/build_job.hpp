@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "app/options.hpp"
+#include "app/recompute_budget.hpp"
 #include "app/strategy.hpp"
 #include "model/zoo.hpp"
 #include "run/job.hpp"
@@ -24,6 +25,9 @@ OptimizerSettings optimizer_settings(Options const& options, UpdateOf update);
 /// @throws BadRequest, BadSchedule: the schedule has passed the checker when this returns
 Job build_job(Options const& options, Strategy const& strategy, int ranks, DType dtype, JobPurpose purpose,
               std::shared_ptr<Dataset const> data);
+
+/// What --recompute budget chooses from, on each stage. @throws BadRequest
+std::vector<StagePlans> budget_choices(Options const& options, Strategy const& strategy, Job const& job, int ranks);
 
 /// The same mesh, schedule, communicator and algorithms with a small model that has a block for each of `chunks`, for the proof in `bench`
 /// (docs/method.md), and three heads for each of `parts` tensor-parallel ranks.

@@ -214,6 +214,7 @@ int run_shardmark(std::vector<std::unique_ptr<Strategy>> const& strategies, Stra
       fmt::print("{}", parsed.text);
       return int(Exit::good);
     }
+    require_input(parsed.options->rounds > 0, {"--rounds 0", "there is nothing to compare", "give 1 or more"});
     return run_ranks(*parsed.options, argc, argv, compare_on_ranks, needed);
   } catch (Error const& error) {
     return report_before_start(error);

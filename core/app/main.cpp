@@ -197,7 +197,7 @@ int run_strategy(Strategy const& strategy, int argc, char** argv) {
   try {
     Usage usage;
     usage.program = strategy.name();
-    usage.left_out = {"rounds"};
+    if (!strategy.compares_rules()) usage.left_out = {"rounds"};
     usage.extra = strategy.offers();
     usage.micros = strategy.usual_micros();
     usage.recompute = strategy.usual_recompute();

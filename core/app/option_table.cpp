@@ -209,7 +209,8 @@ std::vector<OptionEntry> make_table() {
   add("accumulate", "K", unread(micro_batches()), "another name of --microbatches where there is no pipeline [1]");
   add("steps", "N", whole(&Options::steps, 1, limits::steps), "updates that count [20]");
   add("warmup", "N", whole(&Options::warmup, 0, limits::steps), "updates before them [bench 3, verify 0]", bench_alone);
-  add("rounds", "N", whole(&Options::rounds, 1, limits::rounds), "of a comparison; 6 or more for an official set [3]", bench_alone);
+  add("rounds", "N", whole(&Options::rounds, 0, limits::rounds),
+      "of a comparison; 6 or more for an official set; checkpointing: 0 leaves its table out [3]", bench_alone);
   add("seed", "N", whole(&Options::seed, 0, std::numeric_limits<std::int64_t>::max()), "of weights, data order and dropout [1]");
 
   group = "Pipeline";
@@ -226,12 +227,14 @@ std::vector<OptionEntry> make_table() {
   some("balance", "auto|N,N,...", words(&Options::balance), "blocks of each chunk, or equal cost [auto]");
   some("split-points", "NAME,...", words(&Options::split_points), "blocks with which the chunks after the first begin");
   some("recompute", "RULE", words(&Options::recompute),
-       "what forwards don't keep: none, all, every:K (blocks), sqrt, selective (attention), except-last-micro, last-stage-off [gpipe and checkpointing all, else "
+       "what forwards don't keep: none, all, every:K (blocks), sqrt, selective (attention), budget:MIB, budget:P% or budget:least "
+       "(activations of a rank, least time), except-last-micro, last-stage-off [gpipe and checkpointing all, else "
        "none]");
   some("schedule", "FILE", words(&Options::schedule_file),
        "run a schedule that you wrote (plan --out shows the form), once it has passed the checker; it may define --microbatches");
   some("compare", "", flag(&Options::compare), "all pipelines in one table, for this model and these ranks [off]", plan_alone);
-  some("svg", "FILE", words(&Options::svg), "new picture of a few updates, planned and measured over each other; plan: as planned [off]",
+  some("svg", "FILE", words(&Options::svg),
+       "new picture of a few updates, planned and measured over each other; plan: as planned; checkpointing: memory against time [off]",
        plan_or_bench);
 
   group = "Optimizer";

@@ -90,6 +90,8 @@ struct Options {
   std::string balance = "auto";  // or blocks of each chunk: 2,2,4
   std::string split_points;      // instead: names of the blocks with which chunks begin
   std::string recompute = "none";
+  std::shared_ptr<std::vector<double> const>
+      forward_seconds;                      // of each block, measured, for --recompute budget; absent: flops stand for them
   std::string schedule_file;                // --schedule; empty: the strategy's own
   std::shared_ptr<Schedule const> written;  // what that file holds, read once
 

@@ -10,6 +10,7 @@
 #include "app/describe.hpp"
 #include "app/main.hpp"
 #include "app/plan.hpp"
+#include "app/recompute_table.hpp"
 #include "app/traffic_table.hpp"
 #include "comm/fabric.hpp"
 #include "record/files.hpp"
@@ -116,6 +117,17 @@ std::string plan_json(Plan const& plan, Options const& options) {
   return out.dump();
 }
 
+/// The table behind the plan; its picture in place of the schedule's.
+Exit print_rules(Options options, Strategy const& strategy, Plan const& plan) {
+  RuleTable const table = plan_rules(options, strategy);
+  if (options.json != "-") fmt::print("\n{}", to_text(table));
+  if (!options.svg.empty())
+    record::replace_file(options.svg, to_svg(table, describe_run(options, options.program + ", planned", plan.job.model->spec, 1)));
+  options.svg.clear();
+  write_plan_files(plan, options);
+  return Exit::good;
+}
+
 }  // namespace
 
 Plan make_plan(Options const& options, Strategy const& strategy, int ranks) {
@@ -156,6 +168,7 @@ Exit run_plan(Options const& options, Strategy const& strategy, int ranks) {
   else
     print_plan(plan, options);
   if (!options.json.empty() && options.json != "-") record::append_line(options.json, plan_json(plan, options));
+  if (strategy.compares_rules()) return print_rules(options, strategy, plan);
   write_plan_files(plan, options);
   return Exit::good;
 }

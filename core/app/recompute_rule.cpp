@@ -47,9 +47,8 @@ KeepRule rule_named(Options const& options, Schedule const& schedule, std::vecto
   if (word == "except-last-micro") return except_last_micro(recompute_all(), schedule.micros_per_window);
   if (word == "last-stage-off") return last_stage_off(recompute_all(), int(schedule.lanes.size()));
   if (word == "selective") return selective(options, blocks);
-  bool const later = word.starts_with("budget:");
-  fail_input({fmt::format("--recompute {}", printable(word)), later ? "not in this version" : "not one of its values",
-              "choose one of none, all, every:K, sqrt, selective, except-last-micro, last-stage-off"});
+  fail_input({fmt::format("--recompute {}", printable(word)), "not one of its values",
+              "choose one of none, all, every:K, sqrt, selective, budget:MIB, except-last-micro, last-stage-off"});
 }
 
 }  // namespace

@@ -49,6 +49,8 @@ class Strategy {
   virtual std::vector<std::string> offers() const { return {}; }
   virtual int usual_micros() const { return 1; }
   virtual std::string usual_recompute() const { return "none"; }
+  /// Whether plan and bench show all rules of recomputation side by side, and --svg draws memory against time.
+  virtual bool compares_rules() const { return false; }
   virtual MeshShape mesh(Options const& options, int ranks) const = 0;
   /// The algorithm as in its paper, in chunks. Pure: no rank, no tensor, no clock.
   virtual Schedule plan(Options const& options, int ranks) const = 0;
@@ -70,9 +72,6 @@ Prediction predict_all_reduces(Options const& options, std::vector<BlockShape> c
 /// The blocks of each chunk: chunk c has [first[c], first[c+1]). By --balance, or so that the largest cost of a chunk is least.
 /// @throws BadRequest more chunks than blocks, or another sum of blocks
 std::vector<int> partition(Options const& options, std::vector<BlockShape> const& blocks, int chunks);
-
-/// What is executed: the plan refined to `blocks`, its gradients in buckets, communication inserted.
-Schedule lowered_schedule(Strategy const& strategy, Options const& options, std::vector<BlockShape> const& blocks, int ranks);
 
 /// Sums by the options: fixed trees when deterministic, else micro-batches accumulate in a loop, unless each is reduced by itself.
 SumOrder sum_order(Options const& options);

@@ -136,6 +136,7 @@ BenchRun time_run(RankContext const& context, std::shared_ptr<Dataset const> con
   out.unsaved = saver.failure();
   out.peak_mine = rig.ledger().peak_total();
   for (std::size_t b = 0; b < books; ++b) out.peak_by_book[b] = rig.ledger().peak(Book(b));
+  for (std::size_t b = 0; b < blocks.size(); ++b) out.forward_seconds.push_back(warm.median(Do::forward, std::int32_t(b)));
   out.replicas_equal = replicas_equal(rig);
   // Before the traced steps, which train on: how many there are depends on the strategy.
   if (options.evaluate) out.evaluated = evaluate(rig, context, exchange);

@@ -118,7 +118,7 @@ Job serial_twin(Job const& job, Products products) {
   return twin;
 }
 
-DryRun dry_run(Job const& job, int rank) {
+DryRun dry_run(Job const& job, int rank, Hook* hook) {
   auto meta = make_meta_backend();
   Traffic traffic;
   auto world = make_dry_run(rank, job.mesh.ranks(), traffic);
@@ -129,6 +129,7 @@ DryRun dry_run(Job const& job, int rank) {
   ShapesOnly shapes(job, mesh.coordinate(Axis::data), warm + 1);
   ProgramParts parts = program_parts(job, *meta, arena, mesh, shapes);
   parts.values = Values::none;
+  if (hook != nullptr) parts.hooks = {hook};
   Program program(std::move(parts));
   program.advance((warm + shapes.period()) * job.updates_per_batch());
   DryRun out;

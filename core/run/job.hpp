@@ -76,7 +76,8 @@ struct DryRun {
   std::vector<Traffic> collectives;
   std::int64_t message_bytes = 0, messages = 0;  // sent per global batch
 };
-DryRun dry_run(Job const& job, int rank);
+/// @param hook may be absent; the program's backend is the meta backend
+DryRun dry_run(Job const& job, int rank, Hook* hook = nullptr);
 /// Global batches after which a run has taken all the memory that it ever takes.
 std::int64_t batches_to_warm(Job const& job);
 

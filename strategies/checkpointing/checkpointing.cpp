@@ -14,8 +14,9 @@ namespace {
 class Checkpointing final : public Strategy {
  public:
   std::string name() const override { return "checkpointing"; }
-  std::vector<std::string> offers() const override { return {"recompute"}; }
+  std::vector<std::string> offers() const override { return {"recompute", "svg"}; }
   std::string usual_recompute() const override { return "all"; }
+  bool compares_rules() const override { return true; }
 
   std::optional<Refusal> refuse(Options const&, int ranks) const override {
     if (ranks != 1)

@@ -24,6 +24,9 @@ gpt="--layers 4 --hidden 16 --heads 2 --seq 8"
     refused "these fill the bubble of a flush" "$pipedream" plan $gpt --ranks 2 --mode $mode --split-backward h1
   done
   refused "split-backward h1 with --virtual-stages 2" "$pipedream" plan $gpt --ranks 2 --split-backward h1 --virtual-stages 2
+  refused "with several chunks on a rank" "$pipedream" plan $gpt --ranks 2 --virtual-stages 2 --recompute budget:least
+  refused "with --split-backward" "$pipedream" plan $gpt --ranks 2 --split-backward h1 --recompute budget:50%
+  refused "take at least" "$gpipe" plan $gpt --ranks 2 --recompute budget:0.01
   refused "this model has none" "$gpipe" plan --model mlp --ranks 2 --recompute selective
   refused "means nothing in gpipe" "$gpipe" plan $gpt --ranks 2 --mode stash
 
@@ -62,7 +65,9 @@ broken "not all gradients of chunk 0 are complete" good.schedule '/backward chun
 broken "lane 0" good.schedule '/forward chunk 0 micro 2/d'
 broken "lane 1" good.schedule 's/backward chunk 1 micro 0 version 0/backward chunk 1 micro 0 version 1/'
 broken "gives lane 1 no chunk" good.schedule 's/^chunks 0 1/chunks 0 0/'
-broken "recomputation is inserted by the program" good.schedule 's/^\( *\)backward chunk 0 micro 0\(.*\)/\1recompute chunk 0 micro 0\2\n&/'
+broken "recomputation is inserted by the program" good.schedule 's/forward chunk 0 micro 0.*/& keeps input/;s/^\( *\)backward chunk 0 micro 0\(.*\)/\1recompute chunk 0 micro 0\2\n&/'
+broken "its stash is not there" good.schedule 's/forward chunk 0 micro 0.*/& keeps input/'
+broken "'kept' where stash or selective or input or nothing should stand" good.schedule 's/forward chunk 0 micro 0.*/& keeps kept/'
 broken "has updates 3, expected 1" good.schedule 's/^updates 1/updates 3/;s/^leaves 1 3/leaves 1 1/'
 broken "has other chunks than one a lane in order\|has weights\|lane" stash.schedule 's/^chunks 0 1/chunks 1 0/' --mode stash
 echo "all requests were refused"

@@ -1,8 +1,11 @@
 // Training under every rule of recomputation: the bits of keeping everything, what hooks see, and the bytes that a rule spares.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <map>
+#include <set>
 
 #include "strategies/checkpointing/checkpointing.hpp"
 #include "validation/equivalence/ddp/rigs.hpp"
@@ -51,11 +54,70 @@ TEST(Checkpointing, case_08_case_17_case_55_no_rule_changes_a_bit) {
   for (ModelKind model : {ModelKind::mlp, ModelKind::convnet, ModelKind::gpt})
     for (int micros : {1, 2, 3}) {
       auto const want = trained(small(model, "none", micros));
-      std::vector<std::string> rules{"all", "every:2", "every:3", "sqrt"};
-      if (model == ModelKind::gpt) rules.emplace_back("selective");
+      std::vector<std::string> rules{"all", "every:2", "every:3", "sqrt", "budget:least"};
+      if (model == ModelKind::gpt) rules.insert(rules.end(), {"selective", "budget:70%"});
       for (std::string const& rule : rules)
         EXPECT_EQ(trained(small(model, rule, micros)), want) << rule << ", " << micros << " micro-batches";
     }
+}
+
+std::int64_t activations(Options const& options) { return dry_run(job_of(options), 0).peak[std::size_t(Book::activations)]; }
+
+/// A chain in which stashes differ: an embedding, four transformer blocks, a head with many logits.
+Options planned(std::string const& rule) {
+  Options o = small(ModelKind::gpt, rule, 2);
+  o.layers = 4;
+  o.hidden = 48;
+  o.seq = 32;
+  o.vocab = 257;
+  return o;
+}
+
+std::string mib(std::int64_t bytes) { return fmt::format("budget:{:.9f}", double(bytes) / (1 << 20)); }
+
+// On one rank, sizes of blocks tell exactly what a plan takes: no budget is missed or left unused.
+TEST(Checkpointing, a_budget_is_kept_and_the_curve_is_what_dry_runs_find) {
+  Options const o = planned("none");
+  Job const job = job_of(o);
+  auto const front = budget_choices(o, *make_checkpointing(), job, 1).front().plans.front();
+  ASSERT_GT(front.size(), 4U);
+  EXPECT_EQ(activations(planned("none")), front.back().peak_bytes);
+  EXPECT_EQ(activations(planned("budget:least")), front.front().peak_bytes);
+  for (auto const& point : front) {
+    EXPECT_EQ(activations(planned(mib(point.peak_bytes + 1))), point.peak_bytes);
+    EXPECT_LT(activations(planned("budget:least")), activations(planned("all"))) << "blocks are run again more than once";
+  }
+}
+
+TEST(Checkpointing, a_budget_that_is_too_small_is_refused_with_the_smallest_that_works) {
+  std::int64_t const least = activations(planned("budget:least"));
+  try {
+    job_of(planned(mib(least - 1)));
+    FAIL() << "let pass";
+  } catch (BadRequest const& refused) {
+    std::string const smallest = fmt::format("at least {:.2f} MiB", std::ceil(double(least) / (1 << 20) * 100) / 100);
+    EXPECT_THAT(refused.what(), ::testing::HasSubstr(smallest));
+  }
+  for (char const* rule : {"budget:", "budget:x", "budget:0", "budget:-3", "budget:1e999", "budget:5MiB", "budget:%"})
+    EXPECT_THROW(job_of(planned(rule)), BadRequest) << rule;
+}
+
+// What was measured decides, where it is there: the block that is cheap by the clock is run again, not the one that is cheap in operations.
+TEST(Checkpointing, measured_costs_come_before_operations) {
+  Options o = planned("budget:80%");
+  auto const runs_again = [](Options const& options) {
+    std::set<int> out;
+    for (Action const& action : job_of(options).schedule.lanes.front().body)
+      if (action.what == Do::recompute) out.insert(action.chunk.v);
+    return out;
+  };
+  std::vector<double> seconds(6, 1);
+  seconds[2] = 0.001;
+  o.forward_seconds = std::make_shared<std::vector<double> const>(seconds);
+  EXPECT_THAT(runs_again(o), ::testing::Contains(2));
+  seconds[2] = 1000;
+  o.forward_seconds = std::make_shared<std::vector<double> const>(seconds);
+  EXPECT_THAT(runs_again(o), ::testing::Not(::testing::Contains(2)));
 }
 
 /// What ran, by kind and block; and what an observer saw of outputs.
@@ -97,12 +159,11 @@ TEST(Checkpointing, a_selective_stash_spares_attentions_output_and_one_number_a_
   o.layers = 4;
   o.hidden = 48;
   o.seq = 64;
-  auto const peak = [](Options const& options) { return dry_run(job_of(options), 0).peak[std::size_t(Book::activations)]; };
-  std::int64_t const none = peak(o);
+  std::int64_t const none = activations(o);
   o.recompute = "selective";
   std::int64_t const output = o.batch * o.seq * o.hidden * 4, per_head = o.batch * o.seq * o.heads * 4;
   // At the peak, the last transformer block has its stash whole.
-  EXPECT_EQ(none - peak(o), (o.layers - 1) * (output + per_head));
+  EXPECT_EQ(none - activations(o), (o.layers - 1) * (output + per_head));
 }
 
 }  // namespace

@@ -35,6 +35,11 @@ done
 
 # shellcheck disable=SC2086
 for pipeline in "${synchronous[@]}" "${asynchronous[@]}"; do threads $pipeline --microbatches 4 --recompute selective $gpt; done
+# Within a budget, of one chain of blocks a stage.
+# shellcheck disable=SC2086
+for pipeline in gpipe pipedream "${asynchronous[@]}"; do
+  for budget in least 70%; do threads $pipeline --microbatches 4 --recompute budget:$budget $gpt; done
+done
 
 # shellcheck disable=SC2086
 for pipeline in "${synchronous[@]}"; do

@@ -34,6 +34,7 @@ verified() {
     verified "$SHARDMARK_BIN/checkpointing" verify --model gpt --layers 6 --hidden 24 --heads 3 --seq 9 --vocab 31 --dropout 0.1 --batch 5
     verified "$SHARDMARK_BIN/checkpointing" verify --model mlp --layers 8 --recompute sqrt --batch 7 --microbatches 3 --optimizer adamw
     verified "$SHARDMARK_BIN/checkpointing" verify $convnet --recompute every:2 --batch 5 --microbatches 2
+    verified "$SHARDMARK_BIN/checkpointing" verify --model gpt --layers 6 --hidden 24 --heads 3 --seq 9 --vocab 31 --dropout 0.1 --batch 5 --microbatches 2 --recompute budget:least --dtype bf16
     verified "$SHARDMARK_BIN/serial" verify $gpt --batch 5 --microbatches 3
     verified "$SHARDMARK_BIN/serial" verify --model mlp --backend reference --batch 5 --dtype fp64
     verified "$SHARDMARK_BIN/serial" verify $gpt --batch 5 --microbatches 3 --dtype bf16
