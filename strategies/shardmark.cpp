@@ -6,6 +6,7 @@
 #include "strategies/model_parallel/model_parallel.hpp"
 #include "strategies/pipedream/pipedream.hpp"
 #include "strategies/serial/serial.hpp"
+#include "strategies/tensor_parallel/tensor_parallel.hpp"
 
 int main(int argc, char** argv) {
   std::vector<std::unique_ptr<shardmark::Strategy>> strategies;
@@ -14,5 +15,6 @@ int main(int argc, char** argv) {
   strategies.push_back(shardmark::make_model_parallel());
   strategies.push_back(shardmark::make_gpipe());
   strategies.push_back(shardmark::make_pipedream());
+  strategies.push_back(shardmark::make_tensor_parallel());
   return shardmark::run_shardmark(strategies, *strategies[1], argc, argv);
 }

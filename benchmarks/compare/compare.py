@@ -57,6 +57,7 @@ MODES = {
     "single-bf16": Mode(1, Ours("serial"), Torch("single"), bf16=True),
     "ddp": Mode(2, Ours("ddp"), Torch("ddp")),
     "ddp-bf16": Mode(2, Ours("ddp"), Torch("ddp"), bf16=True),
+    "tp": Mode(2, Ours("tensor_parallel"), Torch("tp")),
     # PyTorch's pipelines don't recompute.
     "gpipe": Mode(2, Ours("gpipe", (*EIGHT, "--recompute", "none")), Torch("gpipe")),
     "1f1b": Mode(2, ONE_FORWARD_ONE_BACKWARD, Torch("1f1b")),

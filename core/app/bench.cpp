@@ -42,7 +42,7 @@ void print_run(RankContext const& context, BenchRun const& run, record::Record c
     print_row(c.op + " a step", fmt::format("{}", c.calls_per_step), fmt::format("predicted {}", c.calls_predicted));
     print_row("  sent a rank, MB", fmt::format("{:.3f}", double(c.bus_bytes_per_rank) * 1e-6),
               fmt::format("formula {:.3f}", double(c.bus_bytes_predicted) * 1e-6));
-    print_row("  exposed ms", c.exposed_seconds ? fmt::format("{:.2f}", *c.exposed_seconds * 1e3) : "-",
+    print_row("  exposed ms", fmt::format("{:.2f}", c.exposed_seconds.value_or(0) * 1e3),
               fmt::format("predicted {:.2f}", run.prediction.exposed_seconds * 1e3));
   }
   if (run.stages) fmt::print("{}", stage_table(*run.stages, run.formula.pipeline ? run.formula.pipeline->bubble : std::nullopt));

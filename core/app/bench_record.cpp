@@ -130,8 +130,10 @@ std::optional<record::Comm> tensor_comm(RankContext const& context, BenchRun con
     c.calls_predicted += std::int64_t(form.calls * micros);
     c.bus_bytes_predicted += std::int64_t(form.sent_bytes(micros, samples));
   }
-  auto const unseen = Measured<double>::missing("the time of one collective isn't seen from inside a layer");
-  c.busbw_GBps = c.busbw_probe_GBps = c.exposed_seconds = c.overlap_fraction = unseen;
+  c.busbw_probe_GBps = run.probe.all_reduce_bytes_per_second * 1e-9;
+  c.busbw_GBps = Measured<double>::missing("the time of one collective isn't seen from a blocked wait");
+  c.overlap_fraction = Measured<double>::missing("waits of all collectives are counted together");
+  c.exposed_seconds = run.measured.waiting_seconds;
   c.nic_over_formula = Measured<double>::missing("no network card was used");
   return c;
 }

@@ -114,7 +114,8 @@ void take(Entrant& e, BenchRun const& run, record::Record const& record) {
   e.exposed_seconds.push_back(run.measured.waiting_seconds);
   e.peak_bytes = r.memory_bytes.ledger_peak;
   e.planned_bytes = r.memory_bytes.predicted.value_or(0);
-  e.sent_bytes = r.comm.empty() ? 0 : r.comm.front().bus_bytes_per_rank;
+  e.sent_bytes = 0;
+  for (record::Comm const& comm : r.comm) e.sent_bytes += comm.bus_bytes_per_rank;
   if (run.job.mesh.pipeline > 1 && r.bubble_fraction.value) e.bubble.push_back(*r.bubble_fraction.value);
   if (run.stages)
     for (StageReport::Stage const& stage : run.stages->stages) e.sent_bytes = std::max(e.sent_bytes, stage.sent_bytes);
@@ -186,7 +187,7 @@ Exit compare_on_ranks(RankContext const& context) {
 constexpr char const* overview =
     "shardmark: benchmarks and proofs for training neural networks on many processors\n\n"
     "  shardmark compare [options]   all strategies at one model, batch and seed, in one table\n"
-    "  serial | ddp | accumulation | model_parallel | gpipe | pipedream plan|verify|bench [options]   one strategy\n\n"
+    "  serial | ddp | accumulation | model_parallel | gpipe | pipedream | tensor_parallel plan|verify|bench [options]   one strategy\n\n"
     "Every program has --help and --version.\n";
 
 }  // namespace

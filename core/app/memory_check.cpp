@@ -23,7 +23,7 @@ void require_memory(Job const& job, int ranks_here) {
   // Weights and gradients alone, first: a dry run of what is far too large finds no address space.
   DType const used = job.model->dtype, sums = accumulator(used);
   std::size_t const per_weight = width(used) + (used == sums ? 0 : width(sums)) + width(sums);  // used, master, gradient
-  require_room(double(job.model->spec.elements()) * double(per_weight), ranks_here, double(*available));
+  require_room(double(job.model_of(0).spec.elements()) * double(per_weight), ranks_here, double(*available));
   require_room(double(dry_run(job, 0).slab_bytes), ranks_here, double(*available));
 }
 

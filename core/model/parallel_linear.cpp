@@ -116,7 +116,7 @@ Tensor RowParallelLinear::in_chunks(Tensor const& x, Context& context) const {
       product(slice(x.view, 0, o * own + some.begin, o * own + some.end), 0, piece(made.view, 0, o, owners), context);
     open[std::size_t(c)] = group.start_sum(made, result, rows_, context, "row output");
   }
-  for (int c = 0; c < chunks_; ++c) open[std::size_t(c)].wait(context.stream);
+  for (int c = 0; c < chunks_; ++c) group.wait(std::move(open[std::size_t(c)]), context);
   return y;
 }
 

@@ -1,5 +1,7 @@
 #include "model/tensor_group.hpp"
 
+#include <chrono>
+
 namespace shardmark {
 namespace {
 
@@ -11,6 +13,12 @@ Tensor rows_like(Context& context, Tensor const& like, std::int64_t rows) {
 }
 
 }  // namespace
+
+void TensorGroup::wait(Request request, Context& context) {
+  auto const before = std::chrono::steady_clock::now();
+  request.wait(context.stream);
+  waiting_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
+}
 
 Tensor LocalTensorGroup::sum(std::span<Tensor const> mine, Context& context, std::string_view) {
   expect(int(mine.size()) == parts_, "each part gives one summand");
@@ -36,22 +44,21 @@ Request RankTensorGroup::start_sum(Tensor const& mine, Tensor const& result, Tok
 
 Tensor RankTensorGroup::sum(std::span<Tensor const> mine, Context& context, std::string_view purpose) {
   expect(mine.size() == 1, "a rank has one part");
-  if (group_.size() > 1) start_sum(mine[0], mine[0], TokenRows::whole, context, purpose).wait(context.stream);
+  if (group_.size() > 1) wait(start_sum(mine[0], mine[0], TokenRows::whole, context, purpose), context);
   return mine[0];
 }
 
 Tensor RankTensorGroup::gather(std::span<Tensor const> mine, Context& context, std::string_view purpose) {
   expect(mine.size() == 1, "a rank has one part");
   Tensor const all = context.make(mine[0].view.dtype, {group_.size(), mine[0].view.elements()});
-  group_.post(context.stream, Exchange{.what = Collective::all_gather, .send = mine[0], .recv = all, .purpose = purpose})
-      .wait(context.stream);
+  wait(group_.post(context.stream, Exchange{.what = Collective::all_gather, .send = mine[0], .recv = all, .purpose = purpose}), context);
   return with_view(all, stacked(all.view, mine[0].view));
 }
 
 Tensor RankTensorGroup::all_rows(Tensor const& mine, Context& context, std::string_view purpose) {
   if (group_.size() == 1) return mine;
   Tensor all = rows_like(context, mine, mine.view.shape[0] * group_.size());
-  group_.post(context.stream, Exchange{.what = Collective::all_gather, .send = mine, .recv = all, .purpose = purpose}).wait(context.stream);
+  wait(group_.post(context.stream, Exchange{.what = Collective::all_gather, .send = mine, .recv = all, .purpose = purpose}), context);
   return all;
 }
 
@@ -60,7 +67,7 @@ Tensor RankTensorGroup::sum_of_rows(std::span<Tensor const> mine, Context& conte
   if (group_.size() == 1) return mine[0];
   expect(mine[0].view.shape[0] % group_.size() == 0, "rows are cut into equal runs");
   Tensor own = rows_like(context, mine[0], mine[0].view.shape[0] / group_.size());
-  start_sum(mine[0], own, TokenRows::cut, context, purpose).wait(context.stream);
+  wait(start_sum(mine[0], own, TokenRows::cut, context, purpose), context);
   return own;
 }
 

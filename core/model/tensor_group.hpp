@@ -37,6 +37,14 @@ class TensorGroup {
   virtual Tensor all_rows(Tensor const& mine, Context& context, std::string_view purpose) = 0;
   /// sum(), of which this process gets the rows that are its own.
   virtual Tensor sum_of_rows(std::span<Tensor const> mine, Context& context, std::string_view purpose) = 0;
+
+  /// Completes what start_sum() started, or any exchange of the group.
+  void wait(Request request, Context& context);
+  /// Seconds spent in wait() (host clock).
+  double waiting_seconds() const { return waiting_seconds_; }
+
+ private:
+  double waiting_seconds_ = 0;
 };
 
 /// All parts in one process: a serial twin, or layers that aren't cut (one part).

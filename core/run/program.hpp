@@ -108,7 +108,7 @@ class Program {
   /// Reductions of gradients posted since construction.
   std::int64_t reductions_posted() const { return reductions_; }
   /// Seconds in which this rank waited for communication (host clock, around waits).
-  double waiting_seconds() const { return waiting_seconds_; }
+  double waiting_seconds() const { return waiting_seconds_ + tensor_->waiting_seconds(); }
   /// Of all weights that this rank holds, bit for bit.
   std::uint64_t weights_hash();
   /// Of those that are copies on every rank of the tensor-parallel group.

@@ -43,7 +43,7 @@ for r in records:
 assert records[0]["result"]["comm"][0]["calls_per_step"] == plan["predicted"]["reductions"] > 1
 assert "tp" in {c["axis"] for c in records[4]["result"]["comm"]}
 # The ledger by axis and purpose: what is counted is what the formula says, to the digits printed.
-rows = [line.split() for line in open("table.txt") if line.startswith("  tensor ") and " row output " in line]
+rows = [line.split() for line in open("table.txt") if line.startswith(" tensor ") and " row output " in line]
 assert len(rows) == 2 and all(row[-1] == "h" and row[5] == row[6] for row in rows), rows
 assert records[0]["result"]["memory_bytes"]["ledger_peak"] == max(p["memory_bytes"]["ledger_peak"] for p in plan["per_rank"])
 PY

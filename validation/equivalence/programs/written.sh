@@ -92,7 +92,7 @@ python3 -c 'import json; [json.load(open(f)) for f in ("plan.json", "flush.json"
 # What one of the strategies can't do leaves it out, with the reason.
 # shellcheck disable=SC2086
 "$SHARDMARK_BIN/shardmark" compare $gpt --ranks-as-threads 3 --steps 2 --warmup 2 --rounds 1 >all.txt
-for program in serial ddp model_parallel gpipe pipedream; do
+for program in serial ddp model_parallel gpipe pipedream tensor_parallel; do
   grep -Eq "^[ *]$program .* VERIFIED$" all.txt || { cat all.txt; say "compare lacks $program"; }
 done
 # shellcheck disable=SC2086
