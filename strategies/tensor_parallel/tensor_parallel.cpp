@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "app/recompute_budget.hpp"
 #include "model/tensor_part.hpp"
 #include "strategies/tensor_parallel/traffic.hpp"
 
@@ -43,6 +44,9 @@ class TensorParallel final : public Strategy {
     if (options.model == ModelKind::convnet && ranks > 1)
       return Refusal{fmt::format("model convnet on {} tensor-parallel ranks", ranks), "convolutions are not cut in this version",
                      "use --model mlp or gpt"};
+    if (memory_budget(options.recompute) || options.recompute == "except-last-micro")
+      return Refusal{fmt::format("--recompute {} with tensor parallelism", options.recompute),
+                     "what it exchanges has no formula in this version", "use all, every:K, sqrt or selective"};
     bool const gpt = options.model == ModelKind::gpt;
     if (options.gather_output && options.layer != LayerAlone::column)
       return Refusal{"--gather-output without --layer column", "nothing else is gathered", "leave it out"};
@@ -56,7 +60,9 @@ class TensorParallel final : public Strategy {
     return {};
   }
 
-  std::vector<std::string> offers() const override { return {"sequence-parallel", "tp-chunks", "layer", "gather-output", "scatter-input"}; }
+  std::vector<std::string> offers() const override {
+    return {"sequence-parallel", "tp-chunks", "layer", "gather-output", "scatter-input", "recompute"};
+  }
 
   MeshShape mesh(Options const&, int ranks) const override { return {.tensor = ranks}; }
 

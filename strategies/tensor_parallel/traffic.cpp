@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "app/recompute_rule.hpp"
+
 namespace shardmark {
 namespace {
 
@@ -39,27 +41,44 @@ class Forms {
 
 constexpr Collective reduce = Collective::all_reduce, scatter = Collective::reduce_scatter, gather = Collective::all_gather;
 
+/// How often each block's forward runs in a micro-batch: once, and once more where it is recomputed. What selective recomputation runs
+/// again (attention) exchanges nothing.
+std::vector<double> forwards(Options const& options, std::vector<BlockShape> const& blocks) {
+  Schedule schedule = refine(plan_sequential("tensor_parallel", 1), blocks, {0, int(blocks.size())});
+  if (auto const rule = recompute_rule(options, schedule, blocks)) schedule = recompute(schedule, *rule);
+  std::vector<double> out(blocks.size());
+  for (Action const& action : schedule.lanes.front().body) {
+    bool const again = action.what == Do::recompute && action.keeps != Kept::selective;
+    if (action.what == Do::forward || again) out[std::size_t(action.chunk.v)] += 1;
+  }
+  return out;
+}
+
 /// Two columns and two rows a block, the head one more column; embedding and cross-entropy once.
-void gpt_forms(Options const& options, int ranks, Forms& forms) {
+void gpt_forms(Options const& options, std::vector<BlockShape> const& blocks, int ranks, Forms& forms) {
+  std::vector<double> const runs = forwards(options, blocks);
   double const rows = 2.0 * double(options.layers), columns = rows + 1, chunks = options.tp_chunks;
+  double row_outputs = 0;
+  for (std::size_t block = 1; block + 1 < blocks.size(); ++block) row_outputs += 2 * runs[block];
+  double const column_inputs = row_outputs + runs.back(), embeddings = runs.front();
   double const activation = double(options.seq * options.hidden);
   auto const whole = [](double n) { return fmt::format("{} x 2 (t-1)/t b s h", n); };
   auto const half = [](double n) { return fmt::format("{} x (t-1)/t b s h", n); };
   if (options.sequence_parallel) {
-    forms.add(gather, "column input", columns, columns * activation, half(columns));
-    forms.add(scatter, "row output", rows * chunks, rows * activation, half(rows));
+    forms.add(gather, "column input", column_inputs, column_inputs * activation, half(column_inputs));
+    forms.add(scatter, "row output", row_outputs * chunks, row_outputs * activation, half(row_outputs));
     forms.add(gather, "row output gradient", rows, rows * activation, half(rows));
     forms.add(gather, "column input again", columns, columns * activation, half(columns));
     forms.add(scatter, "column input gradient", columns, columns * activation, half(columns));
-    forms.add(scatter, "embedding", 1, activation, half(1));
+    forms.add(scatter, "embedding", embeddings, embeddings * activation, half(embeddings));
     forms.add(gather, "embedding gradient", 1, activation, half(1));
     double const norms = columns;
     forms.add_sums(reduce, {.purpose = "layer norm gradients", .calls = norms, .elements_per_micro = norms * 2 * double(options.hidden)},
                    fmt::format("{} x 2 (t-1)/t 2 h", norms));
   } else {
-    forms.add(reduce, "row output", rows * chunks, rows * activation, whole(rows));
+    forms.add(reduce, "row output", row_outputs * chunks, row_outputs * activation, whole(row_outputs));
     forms.add(reduce, "column input gradient", columns, columns * activation, whole(columns));
-    forms.add(reduce, "embedding", 1, activation, whole(1));
+    forms.add(reduce, "embedding", embeddings, embeddings * activation, whole(embeddings));
   }
   forms.add_sums(gather, {.purpose = "softmax of vocabulary slices", .calls = 1, .elements_per_sample = 4.0 * ranks * double(options.seq)},
                  "4 (t-1) b s");
@@ -67,24 +86,25 @@ void gpt_forms(Options const& options, int ranks, Forms& forms) {
 
 /// Outputs of layers, summed up where a column-cut layer reads or a row-cut one makes them.
 struct MlpLayers {
-  double rows = 0, row_outputs = 0, columns = 0, column_inputs = 0;
-  void row(double output) { rows += 1, row_outputs += output; }
+  double rows = 0, row_outputs = 0, columns = 0, column_inputs = 0;  // rows count forwards
+  void row(double output, double forwards) { rows += forwards, row_outputs += forwards * output; }
   void column(double input) { columns += 1, column_inputs += input; }
 };
 
 /// By columns and by rows in turns, the first from data, one without a partner whole; or the second layer alone, its neighbour cut to
 /// match unless its columns are gathered or scattered.
 MlpLayers mlp_layers(Options const& options, std::vector<BlockShape> const& blocks) {
+  std::vector<double> const runs = forwards(options, blocks);
   auto const output = [&](std::size_t layer) { return double(blocks[layer].boundary_elements); };
   MlpLayers out;
   if (options.layer == LayerAlone::column) {
     out.column(output(0));
-    if (!options.gather_output) out.row(output(2));
+    if (!options.gather_output) out.row(output(2), runs[2]);
   } else if (options.layer == LayerAlone::row) {
-    out.row(output(1));
+    out.row(output(1), runs[1]);
   } else {
     for (std::size_t layer = 1; layer < blocks.size(); ++layer) {
-      if (layer % 2 == 1) out.row(output(layer));
+      if (layer % 2 == 1) out.row(output(layer), runs[layer]);
       if (layer % 2 == 0 && layer + 1 < blocks.size()) out.column(output(layer - 1));
     }
   }
@@ -98,7 +118,8 @@ void mlp_forms(Options const& options, std::vector<BlockShape> const& blocks, Fo
   forms.add(reduce, "row output", layers.rows * options.tp_chunks, layers.row_outputs, whole(layers.row_outputs));
   forms.add(reduce, "column input gradient", layers.columns, layers.column_inputs, whole(layers.column_inputs));
   double const hidden = double(options.hidden);
-  if (options.gather_output) forms.add(gather, "column output", 1, hidden, half(hidden));
+  double const gathered = options.gather_output ? forwards(options, blocks)[1] : 0;
+  forms.add(gather, "column output", gathered, gathered * hidden, half(gathered * hidden));
   if (options.scatter_input) forms.add(gather, "row input gradient", 1, hidden, half(hidden));
 }
 
@@ -106,7 +127,7 @@ void mlp_forms(Options const& options, std::vector<BlockShape> const& blocks, Fo
 
 std::vector<TrafficForm> tensor_traffic(Options const& options, std::vector<BlockShape> const& blocks, int ranks) {
   Forms forms(options, ranks);
-  if (options.model == ModelKind::gpt) gpt_forms(options, ranks, forms);
+  if (options.model == ModelKind::gpt) gpt_forms(options, blocks, ranks, forms);
   if (options.model == ModelKind::mlp) mlp_forms(options, blocks, forms);
   return forms.take();
 }

@@ -39,6 +39,12 @@ refused() {
   threads $rows --vocab 31 --batch 5 --steps 8 --dropout 0.1
   threads $rows --vocab 31 --batch 5 --steps 5 --dtype fp64 --microbatches 3 --tied-embeddings --clip-norm 0.5 --optimizer adamw --tp-chunks 3
   threads $rows --vocab 64 --batch 4 --steps 5 --dtype bf16 --dropout 0.1
+  for rule in all every:2 sqrt selective; do
+    threads $rows --vocab 31 --batch 5 --steps 4 --microbatches 2 --dropout 0.1 --recompute $rule
+    threads $gpt --batch 5 --steps 4 --microbatches 2 --recompute $rule --tp-chunks 2
+  done
+  threads $mlp --layers 4 --batch 7 --steps 4 --microbatches 3 --recompute every:2
+  threads $mlp --layers 3 --layer column --gather-output --batch 7 --steps 4 --recompute all
   mpi $rows --vocab 31 --batch 3 --steps 5 --tp-chunks 2
   mpi $gpt --batch 3 --steps 5 --clip-norm 0.5
   mpi $mlp --layers 4 --batch 7 --steps 5
@@ -54,6 +60,7 @@ refused() {
     refused "holds nothing" --ranks-as-threads 4 --model gpt --vocab 2 --inject bitflip:rank=3,tensor=wte.weight
     refused "no gradient is reduced" --ranks-as-threads 4 --model gpt --inject drop-reduction
     refused "no sequence" --ranks-as-threads 4 --model mlp --sequence-parallel
+    refused "has no formula" --ranks-as-threads 4 --model gpt --recompute except-last-micro
     refused "convolutions" --ranks-as-threads 4 --model convnet
   fi
 }
