@@ -125,6 +125,7 @@ Measurement measure(Rig& rig, Communicator& world, std::int64_t warmup, std::int
   vote.close();
   double const loop = seconds_between(begin, now_ns()) - paused.seconds;
   AllocationCounts const made = allocations() - counts - paused.made;
+  exchange.sync();  // ranks that are threads count together: none may go on to what follows while another is still in the loop
   pss.look();
 
   double const n = double(std::max<std::size_t>(1, mine.size()));

@@ -167,6 +167,9 @@ class Request {
     require_input(
         !(options_.inject && ranks > 0 && options_.inject->rank >= ranks),
         {fmt::format("--inject on rank {} of {}", options_.inject ? options_.inject->rank : 0, ranks), "there is no such rank", ""});
+    if (options_.command == Command::verify && !options_.deterministic && options_.inject && options_.inject->step > 1)
+      fail_input({fmt::format("--inject at step {} with --no-deterministic", options_.inject->step), "verify then proves step 1 alone",
+                  "choose step 1, or leave --no-deterministic out"});
   }
 
   Usage const& usage_;

@@ -63,9 +63,9 @@ std::string table(Verification const& r, Rows rows) {
   if (hidden > 0) out += fmt::format(" ... and {} checks that passed\n", hidden);
   int const factor_tests = r.count(CheckKind::factor);
   std::string const factors = factor_tests > 0 ? fmt::format("{} factor, ", factor_tests) : "";
-  out += fmt::format("{} checks: {} bounded (worst ratio {:.2g}), {} null-gradient, {}{} bitwise over {} steps, {} counts; {:.1f} s\n",
-                     r.checks.size(), r.count(CheckKind::bounded), r.worst_ratio(), r.count(CheckKind::null_gradient), factors,
-                     r.count(CheckKind::bitwise), r.steps, r.count(CheckKind::count), r.seconds);
+  out += fmt::format("{} checks: {} bounded (worst {:.2g}), {} null, {}{} bitwise over {} steps, {} counts; {:.1f} s\n", r.checks.size(),
+                     r.count(CheckKind::bounded), r.worst_ratio(), r.count(CheckKind::null_gradient), factors, r.count(CheckKind::bitwise),
+                     r.steps, r.count(CheckKind::count), r.seconds);
   if (!r.first_divergence.empty()) out += fmt::format("first divergence: {}\n", r.first_divergence);
   if (!r.fingerprint.empty()) out += fmt::format("fingerprint: {}\n", r.fingerprint);
   return out + fmt::format("{}\n", name(r.verdict));

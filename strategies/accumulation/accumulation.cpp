@@ -27,6 +27,10 @@ class Accumulation final : public Strategy {
       return Refusal{fmt::format("{} micro-batches on {} ranks", options.micros, ranks),
                      fmt::format("{} replicas are compared with {} micro-batches of one process", ranks, ranks),
                      "leave --accumulate out; ddp verify proves replicas of several micro-batches"};
+    if (options.batch_norm == BatchNormPolicy::sync)
+      return Refusal{fmt::format("--batch-norm sync on {} ranks", ranks),
+                     "statistics over all replicas are another function than those of each micro-batch",
+                     "leave it out; a row of the table says what it changes"};
     if (global_batch(options, ranks) < ranks)
       return Refusal{fmt::format("{} samples for {} micro-batches of one process", global_batch(options, ranks), ranks),
                      "some would be empty in every update", fmt::format("use --batch {} or more, or fewer ranks", ranks)};

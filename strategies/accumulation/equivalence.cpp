@@ -37,12 +37,12 @@ std::string row(Variant const& v) {
     differ = fmt::format("{} of {}", v.measured->differ, v.measured->of);
     relative = v.measured->differ == 0 ? "0" : fmt::format("{:.1e}", v.measured->relative);
   }
-  return fmt::format(" {:<36} {:>20} {:>8}  {}\n", v.what + (v.model.empty() ? "" : " *"), differ, relative, v.why);
+  return fmt::format(" {:<36} {:>18} {:>8}  {}\n", v.what + (v.model.empty() ? "" : " *"), differ, relative, v.why);
 }
 
 std::string table_of(std::vector<Variant> const& variants, int ranks) {
   std::string out = fmt::format("what differs from one process that adds {} micro-batches in the tree: gradients of update 1\n", ranks);
-  out += fmt::format(" {:<36} {:>20} {:>8}  {}\n", "done in another way", "elements that differ", "relative", "because");
+  out += fmt::format(" {:<36} {:>18} {:>8}  {}\n", "done in another way", "elements differing", "relative", "because");
   std::string other_model;
   for (Variant const& variant : variants) {
     out += row(variant);

@@ -41,8 +41,7 @@ class Measuring {
   void orders() {
     if (bench_.leads()) {
       bool const few = ranks_ < fewest_leaves_with_orders;
-      against_tree("leaves added in a loop", both_.leaves->loop(),
-                   few ? "2 or 3 leaves: the loop is the tree" : "another order of additions");
+      against_tree("leaves added in a loop", both_.leaves->loop(), few ? "the tree itself: 2 or 3 leaves" : "another order of additions");
       against_tree("ring all-reduce", both_.leaves->ring(),
                    ranks_ == 2 ? "2 leaves: addition commutes" : "each piece begins at another rank");
     }
@@ -52,13 +51,12 @@ class Measuring {
     ByUnit const gradient = bench_.first_gradient_alone(fused);
     if (!bench_.leads()) return;
     bool const same = deviation(gradient, both_.alone, spec()).differ == 0;
-    against_tree("fused accumulation (beta = 1)", gradient,
-                 same ? "few leaves, uncut products: the tree" : "the sum goes on inside each product");
+    against_tree("fused accumulation (beta = 1)", gradient, same ? "the tree: few leaves, uncut sums" : "the sum goes on inside products");
   }
 
   void library() {
     std::string const what = "the library's all-reduce";
-    if (bench_.context().world.name() != "mpi") return add(what, {}, "needs mpirun: threads have no library");
+    if (bench_.context().world.name() != "mpi") return add(what, {}, "needs mpirun");
     Job job = jobs_.replicas;
     job.reduction = Reduction::vendor;
     ByUnit const gradient = bench_.first_gradient(job);
@@ -78,15 +76,15 @@ class Measuring {
     auto const data = build_dataset(options, ranks_, JobPurpose::proof);
     options.batch_norm = BatchNormPolicy::per_micro;
     TwoJobs const jobs = two_jobs(options, bench_.context().strategy, ranks_, data);
-    options.batch_norm = BatchNormPolicy::sync;
-    Job const synchronised = two_jobs(options, bench_.context().strategy, ranks_, data).replicas;
+    Job synchronised = jobs.replicas;
+    synchronised.batch_norm = BatchNormPolicy::sync;
     ByUnit const together = bench_.first_gradient(synchronised), apart = bench_.first_gradient_alone(jobs.alone);
     ByUnit const replicas = bench_.first_buffers(jobs.replicas), alone = bench_.first_buffers_alone(jobs.alone);
     if (!bench_.leads()) return;
     ModelSpec const& spec = jobs.alone.model->spec;
     std::string const model = other_model(options, jobs);
-    add("synchronised batch norm", deviation(together, apart, spec), "statistics of all samples: K = 1, not K = R", model);
-    add("running statistics", deviation_of_buffers(replicas, alone), "moved by rank 0's samples, or R times", model);
+    add("synchronised batch norm", deviation(together, apart, spec), "statistics of all samples", model);
+    add("running statistics", deviation_of_buffers(replicas, alone), "moved by rank 0 alone, or R times", model);
   }
 
   /// Its name; empty: the run's own.
@@ -132,7 +130,7 @@ class Measuring {
     LeafSums const& leaves = tail ? *tail->leaves : *both_.leaves;
     add(fmt::format("mean of means, update {}", tail ? tail->update : 1),
         deviation(leaves.mean_of_means(), tail ? tail->gradient : both_.alone, spec()),
-        leaves.even() ? "its leaves have equally many terms" : "each leaf by its own count, then by R");
+        leaves.even() ? "leaves have equally many terms" : "divided by own counts, then by R");
     if (tail)
       add(fmt::format("tail by a full count, update {}", tail->update),
           deviation(leaves.scaled(tail->gradient, tail->share), tail->gradient, spec()),

@@ -14,6 +14,7 @@ model="--layers 3 --hidden 64 --heads 4 --seq 32 --vocab 300 --data synthetic"
   $SHARDMARK_MPIRUN -n 2 "$SHARDMARK_BIN/ddp" bench --no-verify $model --batch 8 --comm peer --warmup 2 --steps 8 --json ddp.jsonl
   "$SHARDMARK_BIN/serial" bench --no-verify $model --batch 8 --microbatches 3 --warmup 2 --steps 8 --json ddp.jsonl
   $SHARDMARK_MPIRUN -n 2 "$SHARDMARK_BIN/tensor_parallel" bench --no-verify $model --batch 8 --microbatches 2 --warmup 2 --steps 8 --json ddp.jsonl | tee table.txt
+  "$SHARDMARK_BIN/ddp" bench --no-verify $model --batch 8 --ranks-as-threads 3 --warmup 2 --steps 8 --json ddp.jsonl
   "$SHARDMARK_BIN/tensor_parallel" plan $model --batch 8 --ranks 4 | tee -a table.txt
   "$SHARDMARK_BIN/ddp" plan $model --batch 8 --accumulate 2 --bucket-mb 0.2 --ranks 2 --json plan.jsonl >/dev/null
 }
@@ -25,7 +26,7 @@ def no_nan(text):
 
 records = [json.loads(line, parse_constant=no_nan) for line in open("ddp.jsonl")]
 plan = json.loads(open("plan.jsonl").read())
-assert len(records) == 5, len(records)
+assert len(records) == 6, len(records)
 for r in records:
     i, result = r["input"], r["result"]
     what = f'{i["strategy"]} on {i["ranks"]} ranks, comm {i["comm"]}'

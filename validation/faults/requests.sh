@@ -45,6 +45,7 @@ refused "no held-out" "$serial" bench --eval --seq 1 --data text:short.txt
 
 refused "rank 5 of 1" "$ddp" verify --inject nan:rank=5
 refused "step 21 of 20" "$ddp" verify --inject nan:step=21
+refused "proves step 1 alone" "$ddp" verify --no-deterministic --inject nan:step=2
 refused "at most" "$ddp" verify --inject delay:seconds=1e300
 refused "which this model doesn't have" "$ddp" verify --inject nan:tensor=foo
 refused "MiB are needed .*MiB are available" "$serial" bench --hidden 8192 --heads 8 --layers 1000

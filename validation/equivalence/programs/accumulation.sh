@@ -28,6 +28,9 @@ refused() {
   refused "leave --accumulate out" $program verify --ranks-as-threads 2 $gpt --accumulate 2
   refused "use --batch 4 or more" $program verify --ranks-as-threads 4 $gpt --batch 3
   refused "accumulation trains on one rank" $program bench --ranks-as-threads 2 --model mlp
+  refused "leave it out; a row of the table" $program verify --ranks-as-threads 2 --model convnet --batch-norm sync
+  wide=$($program verify --ranks-as-threads 3 $gpt --batch 7 --steps 3 | grep -E '.{101}' || true)
+  [[ -z $wide ]] || { echo "wider than 100 columns: $wide"; exit 1; }
   code=0
   out=$($program verify --ranks-as-threads 3 $gpt --batch 7 --inject bitflip:rank=1) || code=$?
   [[ $code == 1 ]] && grep -q "both ways *gradient of each update .*FAILED" <<<"$out"

@@ -50,6 +50,8 @@ refused() {
   mpi $mlp --layers 4 --batch 7 --steps 5
   mpi $gpt --batch 3 --steps 5 --comm peer
   if [[ $ranks == 4 ]]; then
+    wide=$("$program" plan --ranks 4 --layers 24 --sequence-parallel --tp-chunks 3 | grep -E '^ tensor .{93}' || true)
+    [[ -z $wide ]] || { echo "wider than 100 columns: $wide"; exit 1; }
     refused "start 1, 2, 3, 6 ranks" --ranks-as-threads 4 --model gpt --heads 6 --hidden 48
     refused "start 1, 3 ranks" --ranks-as-threads 2 --model mlp --hidden 3
     refused "start 1, 2, 3, 6 ranks" --ranks-as-threads 4 --model gpt --seq 6 --sequence-parallel
