@@ -143,7 +143,7 @@ Exit compare_on_ranks(RankContext const& context) {
   for (std::size_t i = 0; i < comparison.entrants.size(); ++i) {
     Entrant& e = comparison.entrants[i];
     if (!e.left_out.empty()) continue;
-    say(fmt::format("proving {} on {} rank{}", e.strategy->name(), e.ranks, e.ranks == 1 ? "" : "s"));
+    if (options.verify_in_bench) say(fmt::format("proving {} on {}", e.strategy->name(), count_of(e.ranks, "rank")));
     on_ranks_of(e, context, exchange, [&](RankContext const& c) { proofs[i] = prove_timed_configuration(c, data); });
     e.verdict = proofs[i].verdict;
   }

@@ -24,7 +24,7 @@ std::string row(Entrant const& e, Entrant const* base, bool tied_for_first) {
       base == nullptr ? "-" : fmt::format("{:.2f}", paired_ratio(e.tokens_per_second, base->tokens_per_second).median);
   std::string const exposed = e.ranks > 1 ? fmt::format("{:.1f}", median(e.exposed_seconds) / step * 100) : "-";
   std::string const bubble = e.bubble.empty() ? "-" : fmt::format("{:.1f}", median(e.bubble) * 100);
-  return fmt::format("{}{:<16} {:>2} {:>8.0f} {:>4} {:>5} {:>7.1f} {:>5} {:>6.0f} {:>5} {:>5} {:>6} {:>7.1f} {}\n",
+  return fmt::format("{}{:<16} {:>2} {:>8.0f} {:>4} {:>5} {:>7.1f} {:>7} {:>6.0f} {:>5} {:>5} {:>6} {:>7.1f} {}\n",
                      tied_for_first ? '*' : ' ', e.strategy->name(), e.ranks, rate, half_width(e.tokens_per_second), ratio, step * 1e3,
                      percent_off(step, median(e.predicted_seconds)), to_mib(e.peak_bytes),
                      percent_off(double(e.peak_bytes), double(e.planned_bytes)), exposed, bubble, double(e.sent_bytes) * 1e-6,
@@ -42,10 +42,10 @@ std::string compare_table(Comparison const& c, Options const& o, ModelSpec const
                      name(o.optimizer));
   out += fmt::format("{}, strategies in random order, {} + {} steps each   elapsed {:.0f} s, of which verify {:.0f} s\n\n",
                      count_of(c.rounds, "round"), o.warmup, o.steps, c.seconds, c.verify_seconds);
-  out += fmt::format(" {:<16} {:>2} {:>8} {:>4} {:>5} {:>7} {:>5} {:>6} {:>5} {:>5} {:>6} {:>7} {}\n", "strategy", "R",
+  out += fmt::format(" {:<16} {:>2} {:>8} {:>4} {:>5} {:>7} {:>7} {:>6} {:>5} {:>5} {:>6} {:>7} {}\n", "strategy", "R",
                      o.model == ModelKind::gpt ? "tok/s" : "smp/s", "+-%", "x ser", "step", "err", "peak", "err", "expos", "bubble", "sent",
                      "verdict");
-  out += fmt::format(" {:<16} {:>2} {:>8} {:>4} {:>5} {:>7} {:>5} {:>6} {:>5} {:>5} {:>6} {:>7}\n", "", "", "", "", "", "ms", "%", "MiB",
+  out += fmt::format(" {:<16} {:>2} {:>8} {:>4} {:>5} {:>7} {:>7} {:>6} {:>5} {:>5} {:>6} {:>7}\n", "", "", "", "", "", "ms", "%", "MiB",
                      "%", "%", "%", "MB");
   out += title("equal to serial");
   Entrant const* base = nullptr;
@@ -66,7 +66,7 @@ std::string compare_table(Comparison const& c, Options const& o, ModelSpec const
     if (!e.left_out.empty()) out += fmt::format(" {:<16} {}\n", e.strategy->name(), e.left_out);
   out += median_interval(fastest->tokens_per_second)
              ? "\n *      not distinguishable from the fastest: paired ratio per round, 95 % interval holds 1\n"
-             : fmt::format("\n *      fastest; {} rounds are too few for intervals (6 or more)\n", c.rounds);
+             : fmt::format("\n *      fastest; no intervals from {} (6 or more are needed)\n", count_of(c.rounds, "round"));
   if (base != nullptr)
     out += fmt::format(" x ser  base {:.0f} {}/s: serial, 1 rank, same global batch, the other ranks asleep\n",
                        median(base->tokens_per_second), term_name(o));

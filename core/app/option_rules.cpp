@@ -6,6 +6,7 @@
 
 #include "app/coarse_schedule.hpp"
 #include "app/data_request.hpp"
+#include "app/describe.hpp"
 
 namespace shardmark {
 namespace {
@@ -193,7 +194,7 @@ void require_fit(Options const& options, int replicas) {
   expect(replicas >= 1, "replicas are at least one");
   std::int64_t const largest = options.batch_is_per_replica ? options.batch : (options.batch + replicas - 1) / replicas;
   require_input(options.micros <= largest, {fmt::format("{} micro-batches for a replica with {} samples", options.micros, largest),
-                                            fmt::format("batch {} over {} replicas", global_batch(options, replicas), replicas),
+                                            fmt::format("batch {} over {}", global_batch(options, replicas), count_of(replicas, "replica")),
                                             fmt::format("use --microbatches {} or fewer, or raise --batch", largest)});
 }
 
