@@ -50,6 +50,7 @@ class Mode:
 
 
 EIGHT = ("--microbatches", "8")
+EVERY_BLOCK_AGAIN = Ours("checkpointing", ("--recompute", "all", "--rounds", "0"))
 ONE_FORWARD_ONE_BACKWARD = Ours("pipedream", EIGHT)
 ZERO_BUBBLE = Ours("pipedream", (*EIGHT, "--split-backward", "h1"))
 MODES = {
@@ -58,6 +59,9 @@ MODES = {
     "ddp": Mode(2, Ours("ddp"), Torch("ddp")),
     "ddp-bf16": Mode(2, Ours("ddp"), Torch("ddp"), bf16=True),
     "tp": Mode(2, Ours("tensor_parallel"), Torch("tp")),
+    # Every transformer block is run again; on our side the embedding is too.
+    "checkpoint": Mode(1, EVERY_BLOCK_AGAIN, Torch("checkpoint")),
+    "checkpoint-serial": Mode(1, EVERY_BLOCK_AGAIN, Ours("serial")),
     # PyTorch's pipelines don't recompute.
     "gpipe": Mode(2, Ours("gpipe", (*EIGHT, "--recompute", "none")), Torch("gpipe")),
     "1f1b": Mode(2, ONE_FORWARD_ONE_BACKWARD, Torch("1f1b")),

@@ -1,6 +1,6 @@
 """The work of our programs as a PyTorch user would write it: training steps of a GPT on synthetic tokens, one CPU thread a rank.
 
-    python3 torch_peer.py MODE [--layers N ...] [--bf16]      MODE: single, ddp, fsdp, tp,
+    python3 torch_peer.py MODE [--layers N ...] [--bf16]      MODE: single, checkpoint, ddp, fsdp, tp,
                                                             gpipe, 1f1b, interleaved, zero-bubble
 
 Prints one line of JSON: the seconds of each timed step (the slowest rank's), the last loss, the number of the printing rank's parameters.
@@ -18,6 +18,7 @@ import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch import nn
 from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
 
 
 class Block(nn.Module):
@@ -97,6 +98,22 @@ class Replicas(Whole):
         if ranks > 1:
             self.model = nn.parallel.DistributedDataParallel(self.model)
         self.set_samples(a, a.batch // ranks, 2 + rank)
+
+
+class BlocksRunAgain(nn.Sequential):
+    """Every transformer block keeps its input alone."""
+
+    def forward(self, x):
+        for module in self:
+            x = checkpoint(module, x, use_reentrant=False) if isinstance(module, Block) else module(x)
+        return x
+
+
+class Recomputing(Whole):
+    def __init__(self, a, rank, ranks):
+        self.a = a
+        self.model = BlocksRunAgain(*gpt(a))
+        self.set_samples(a, a.batch, 2)
 
 
 class Sharded(Whole):
@@ -179,7 +196,7 @@ class Stages:
 
 
 # What a mode runs, and on how many ranks. Batches are the whole job's.
-MODES = {"single": (Replicas, 1), "ddp": (Replicas, 2), "fsdp": (Sharded, 2), "tp": (Sliced, 2), **{mode: (Stages, 2) for mode in Stages.SCHEDULES}}
+MODES = {"single": (Replicas, 1), "checkpoint": (Recomputing, 1), "ddp": (Replicas, 2), "fsdp": (Sharded, 2), "tp": (Sliced, 2), **{mode: (Stages, 2) for mode in Stages.SCHEDULES}}
 
 
 def bind(rank):

@@ -12,7 +12,7 @@
 namespace shardmark {
 namespace {
 
-constexpr std::int64_t synthetic_features = 64, synthetic_classes = 10;
+constexpr std::int64_t synthetic_classes = 10;
 constexpr ImageShape synthetic_image{3, 16, 16};
 constexpr char const* data_option = "--data";
 
@@ -25,7 +25,7 @@ std::int64_t synthetic_samples(Options const& options, int replicas, JobPurpose 
 
 std::shared_ptr<Dataset const> make_synthetic(Options const& options, int replicas, JobPurpose purpose) {
   std::int64_t const samples = synthetic_samples(options, replicas, purpose);
-  if (options.model == ModelKind::mlp) return make_synthetic_vectors(options.seed, samples, {synthetic_features}, synthetic_classes);
+  if (options.model == ModelKind::mlp) return make_synthetic_vectors(options.seed, samples, {options.features}, synthetic_classes);
   if (options.model == ModelKind::convnet)
     return make_synthetic_images(options.seed, samples, {synthetic_image.channels, synthetic_image.height, synthetic_image.width},
                                  synthetic_classes);
@@ -213,6 +213,7 @@ Options reduced_twin(Options options, int chunks, int parts) {
   // Odd sizes, ragged counts and short updates: nothing divides by accident (docs/method.md).
   options.data = "synthetic";
   options.warmup = 0;
+  options.features = 64;
   options.layers = std::max(2, chunks);  // a block for each chunk of a pipeline
   options.balance = "auto";
   options.split_points.clear();

@@ -35,8 +35,8 @@ bool goes_on_in_place(Options const& options) {
 
 Fingerprint fingerprint_of(Options const& options, Job const& job) {
   Fingerprint out;
-  for (char const* name : {"model", "layers", "hidden", "heads", "seq", "vocab", "dropout", "tied-embeddings", "batch-norm", "dtype",
-                           "seed", "optimizer", "lr", "lr-schedule", "momentum", "nesterov", "weight-decay", "clip-norm"})
+  for (char const* name : {"model", "layers", "hidden", "features", "heads", "seq", "vocab", "dropout", "tied-embeddings", "batch-norm",
+                           "dtype", "seed", "optimizer", "lr", "lr-schedule", "momentum", "nesterov", "weight-decay", "clip-norm"})
     if (std::string value = text_of(find_option(name)->read(options)); !value.empty()) out.push_back({name, std::move(value)});
   // Falls over the whole run, whose length then matters.
   if (job.optimizer.rate.shape != RateShape::constant)

@@ -98,15 +98,24 @@ class Request {
   }
 
   void check_model() const {
+    require_preset_model();
     if (options_.model != ModelKind::convnet) refuse_for_model({"batch-norm"}, ModelKind::convnet);
-    if (options_.model != ModelKind::gpt)
-      return refuse_for_model({"preset", "heads", "seq", "vocab", "dropout", "tied-embeddings"}, ModelKind::gpt);
+    if (options_.model != ModelKind::mlp) refuse_for_model({"features"}, ModelKind::mlp);
+    if (options_.model != ModelKind::gpt) return refuse_for_model({"heads", "seq", "vocab", "dropout", "tied-embeddings"}, ModelKind::gpt);
     if (options_.hidden % options_.heads == 0) return;
     std::string divisors;
     for (std::int64_t heads = 1; heads <= std::min<std::int64_t>(options_.hidden, 64); ++heads)
       if (options_.hidden % heads == 0) divisors += (divisors.empty() ? "" : ", ") + std::to_string(heads);
     fail_input({fmt::format("hidden {} for {} heads", options_.hidden, options_.heads), "the heads' widths would not be whole",
                 fmt::format("use --heads {}", divisors)});
+  }
+
+  void require_preset_model() const {
+    GivenOption const *model = find("model"), *preset = find("preset");
+    if (model == nullptr || preset == nullptr) return;
+    require_input(std::get<std::string>(model->value) == name(options_.model),
+                  {fmt::format("{} and {} are both given", preset->origin, model->origin),
+                   fmt::format("the preset is of model {}", name(options_.model)), "leave one out"});
   }
 
   /// Options that belong to another model.
@@ -127,6 +136,9 @@ class Request {
                   fmt::format("use --data synthetic or --model {}", name(models.front()))});
     require_input(kind != DataKind::text || options_.vocab >= 256, {fmt::format("vocabulary {} for text", options_.vocab),
                                                                     "text is bytes, which have 256 values", "use --vocab 256 or more"});
+    GivenOption const* features = find("features");
+    require_input(kind == DataKind::synthetic || features == nullptr,
+                  {features != nullptr ? features->origin : "", fmt::format("{} has samples of its own size", name(kind)), "leave it out"});
     GivenOption const* held_out = find("held-out");
     require_input(is_cut_by_share(kind) || held_out == nullptr,
                   {held_out != nullptr ? held_out->origin : "",

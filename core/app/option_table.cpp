@@ -148,11 +148,21 @@ Binding json_file() {
   return binding;
 }
 
+/// strategies/checkpointing/README.md says where the numbers come from.
+void set_seed_checkpoint(Options& options) {
+  options.model = ModelKind::mlp;
+  options.layers = 17;
+  options.hidden = 2048;
+  options.features = 784;
+  options.batch = 256;
+}
+
 Binding preset() {
   return unread({Takes::text,
                  [](Options& options, OptionValue const& value, std::string const& origin) {
                    auto const& word = std::get<std::string>(value);
-                   if (word != "seed") refuse_choice(word, word == "seed-checkpoint", "seed", origin);
+                   if (word == "seed-checkpoint") return set_seed_checkpoint(options);
+                   if (word != "seed") refuse_choice(word, false, "seed, seed-checkpoint", origin);
                    options.model = ModelKind::gpt;
                    options.layers = 8;
                    options.hidden = 512;
@@ -164,6 +174,9 @@ Binding preset() {
 
 bool is_gpt(Options const& options) { return options.model == ModelKind::gpt; }
 bool is_convnet(Options const& options) { return options.model == ModelKind::convnet; }
+bool takes_features(Options const& options) {
+  return options.model == ModelKind::mlp && parse_data(options.data, "--data").kind == DataKind::synthetic;
+}
 bool has_share(Options const& options) { return is_cut_by_share(parse_data(options.data, "--data").kind); }
 bool is_sgd(Options const& options) { return options.optimizer == OptimizerKind::sgd; }
 
@@ -180,10 +193,13 @@ std::vector<OptionEntry> make_table() {
   };
 
   group = "Model";
-  add("preset", "NAME", preset(), "a named model: seed = gpt 8 layers, hidden 512, 8 heads, vocabulary 10000; options below win");
+  add("preset", "NAME", preset(),
+      "a named model: seed = gpt 8 layers, hidden 512, 8 heads, vocabulary 10000; seed-checkpoint = mlp 17 layers, hidden 2048, features "
+      "784, batch 256; options below win");
   add("model", "mlp|convnet|gpt", choice(&Options::model), "what to train [gpt]");
   add("layers", "N", whole(&Options::layers, 1, limits::layers), "transformer blocks, layers of the mlp, convolutions [4, convnet 3]");
   add("hidden", "N", whole(&Options::hidden, 1, limits::width), "width, or channels [gpt 256, mlp 128, convnet 16]");
+  add("features", "N", when(takes_features, whole(&Options::features, 1, limits::width)), "numbers of a synthetic sample (mlp) [64]");
   add("heads", "N", when(is_gpt, whole(&Options::heads, 1, limits::width)), "attention heads (gpt) [4]");
   add("seq", "N", when(is_gpt, whole(&Options::seq, 1, limits::width)), "tokens of a sample (gpt) [128]");
   add("vocab", "N", when(is_gpt, whole(&Options::vocab, 2, limits::vocabulary)), "tokens that exist (gpt); text needs 256 [256]");

@@ -56,6 +56,7 @@ struct Options {
 
   ModelKind model = ModelKind::gpt;
   std::int64_t layers = 4, hidden = 256, heads = 4, seq = 128, vocab = 256;
+  std::int64_t features = 64;  // numbers of a synthetic sample of the mlp
   double dropout = 0;
   bool tied_embeddings = false;
   BatchNormPolicy batch_norm = BatchNormPolicy::per_micro;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <array>
 #include <cmath>
 #include <map>
 #include <set>
@@ -118,6 +119,25 @@ TEST(Checkpointing, measured_costs_come_before_operations) {
   seconds[2] = 1000;
   o.forward_seconds = std::make_shared<std::vector<double> const>(seconds);
   EXPECT_THAT(runs_again(o), ::testing::Not(::testing::Contains(2)));
+}
+
+// strategies/checkpointing/README.md: 34.77 MiB are 17 activations and the batch's inputs, 2.00 are one activation.
+TEST(Checkpointing, the_presets_example_is_34_77_against_2_00_mib) {
+  std::array const line{"checkpointing", "plan", "--preset", "seed-checkpoint", "--recompute", "none"};
+  Usage const usage{.program = "checkpointing", .extra = {"recompute"}};
+  Options o = *parse_options(usage, int(line.size()), line.data()).options;
+  double constexpr mib_bytes = 1 << 20;
+  auto const chain = budget_choices(o, *make_checkpointing(), job_of(o), 1).front().plans.chain();
+  ASSERT_EQ(chain.size(), 18U);
+  std::int64_t kept = o.batch * o.features * 4;
+  for (std::size_t b = 0; b + 1 < chain.size(); ++b) {
+    EXPECT_EQ(double(chain[b].stash_bytes) / mib_bytes, 2.00);
+    kept += chain[b].stash_bytes;
+  }
+  EXPECT_NEAR(double(kept) / mib_bytes, 34.77, 0.005);
+  EXPECT_NEAR(double(activations(o)) / mib_bytes, 38.00, 0.02);
+  o.recompute = "budget:least";
+  EXPECT_NEAR(double(activations(o)) / mib_bytes, 8.00, 0.02);
 }
 
 /// What ran, by kind and block; and what an observer saw of outputs.

@@ -196,6 +196,13 @@ TEST(Values, PresetGivesWayToOptions) {
   EXPECT_EQ(std::vector({seed.layers, seed.hidden, seed.heads, seed.vocab}), (std::vector<std::int64_t>{8, 512, 4, 10000}));
 }
 
+TEST(Values, PresetMayBeOfAnotherModel) {
+  Options const seed = parse({"plan", "--preset", "seed-checkpoint", "--batch", "3", "--model", "mlp"});
+  EXPECT_EQ(seed.model, ModelKind::mlp);
+  EXPECT_EQ(std::vector({seed.layers, seed.hidden, seed.features, seed.batch}), (std::vector<std::int64_t>{17, 2048, 784, 3}));
+  EXPECT_EQ(seed.data, "synthetic");
+}
+
 TEST(Values, FaultsHaveParts) {
   Fault const flip = parse({"verify", "--inject", "bitflip:rank=3,tensor=blocks.0.attn.bias,step=2"}).inject.value();
   EXPECT_EQ(flip.kind, Fault::Kind::bitflip);
@@ -259,8 +266,10 @@ INSTANTIATE_TEST_SUITE_P(
                       Refused{{"verify", "--optimizer", "adam"}, {"adam", "sgd, adamw"}},
                       Refused{{"verify", "--lr-schedule", "step"}, {"step", "constant, linear, cosine"}},
                       Refused{{"verify", "--memory-timeline", "a"}, {"--memory-timeline", "not in this version"}},
-                      Refused{{"bench", "--preset", "seed-checkpoint"}, {"not in this version"}},
-                      Refused{{"bench", "--preset", "big"}, {"big", "seed"}},
+                      Refused{{"bench", "--preset", "big"}, {"big", "seed, seed-checkpoint"}},
+                      Refused{{"bench", "--preset", "seed", "--model", "mlp"}, {"are both given", "of model gpt"}},
+                      Refused{{"verify", "--features", "7"}, {"--features", "model gpt", "--model mlp"}},
+                      Refused{{"verify", "--model", "mlp", "--data", "cifar10:a", "--features", "7"}, {"--features", "of its own size"}},
                       Refused{{"verify", "--inject", "bitflop"}, {"bitflop", "bitflip, nan, kill"}},
                       Refused{{"verify", "--inject", "nan:rnak=1"}, {"rnak", "did you mean rank?"}},
                       Refused{{"verify", "--inject", "nan:rank=-1"}, {"rank -1"}},

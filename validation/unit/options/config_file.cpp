@@ -76,6 +76,7 @@ TEST(Description, IsAConfigurationThatGivesTheSameOptions) {
       {"verify"},
       {"bench"},
       {"plan", "--ranks", "7"},
+      {"plan", "--preset", "seed-checkpoint"},
       {"bench", "--model", "mlp", "--batch-per-replica", "3", "--accumulate", "3"},
       {"verify", "--preset", "seed", "--momentum", "0.5", "--nesterov", "--inject", "delay:rank=1,seconds=0.25", "--dtype", "fp64"},
       {"bench", "--lr", "0.1234567890123", "--no-overlap", "--json", "--eval"},
