@@ -10,6 +10,7 @@
 #include <limits>
 #include <thread>
 
+#include "app/option_table.hpp"
 #include "app/trace_spans.hpp"
 #include "comm/fabric.hpp"
 #include "verify/capture.hpp"
@@ -190,9 +191,13 @@ void require_possible(Fault const& fault, Job const& job, std::int64_t updates) 
       {fmt::format("--inject names {} on rank {}", fault.tensor, fault.rank), "another stage has it", "name a rank of that stage"});
   require_input(fault.kind != Fault::Kind::drop_reduction || job.mesh.data > 1,
                 {"--inject drop-reduction without replicas", "no gradient is reduced over ranks", "choose another fault"});
-  // The last ranks of many may have no row of a small vocabulary.
   auto const& params = job.model_of(fault.rank % job.mesh.tensor).spec.params;
   auto const own = std::find_if(params.begin(), params.end(), [&](ParamSpec const& p) { return p.name == fault.tensor; });
+  bool const scales = fault.kind == Fault::Kind::bitflip || fault.kind == Fault::Kind::drop_reduction;
+  require_input(own == params.end() || !own->null_gradient || !scales,
+                {fmt::format("--inject {}", to_string(fault)),
+                 "its gradient is zero but for rounding, so that the fault may change nothing", "name another tensor"});
+  // The last ranks of many may have no row of a small vocabulary.
   require_input(own == params.end() || own->elements() > 0,
                 {fmt::format("--inject names {} on rank {}", fault.tensor, fault.rank), "it holds nothing of it", "name another rank"});
 }

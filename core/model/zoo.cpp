@@ -77,14 +77,15 @@ Block transformer_block(Model& model, GptConfig const& c, Initials const& initia
   auto const qkv_vector = [&](int k) {
     return of_qkv(k, [&](std::string const& name, Slice slice) { return vector(name + ".bias", H, initials.bias(), slice); });
   };
-  ParamId const q = qkv_matrix(0);
-  qkv_matrix(1);
+  ParamId const q = qkv_matrix(0), k = qkv_matrix(1);
   qkv_matrix(2);
   ParamId const proj = matrix("attn.proj", H, H, residual_deviation, columns);
   ParamId const fc = matrix("mlp.fc", 4 * H, H, gpt2_deviation, part.slice(0, 4 * H, "columns"));
   ParamId const fc2 = matrix("mlp.proj", H, 4 * H, residual_deviation, part.slice(1, 4 * H, "columns"));
   ParamId const q_bias = qkv_vector(0), k_bias = qkv_vector(1);
   model.spec.params[std::size_t(k_bias.v)].null_gradient = true;
+  if (c.seq == 1)  // the softmax of one score is 1, whatever the score
+    for (ParamId of_score : {q, k, q_bias}) model.spec.params[std::size_t(of_score.v)].null_gradient = true;
   qkv_vector(2);
   ParamId const proj_bias = vector("attn.proj.bias", H, initials.bias(), whole);
   ParamId const fc_bias = vector("mlp.fc.bias", 4 * H, initials.bias(), part.slice(0, 4 * H, "columns"));

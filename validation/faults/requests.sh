@@ -45,6 +45,8 @@ refused "no held-out" "$serial" bench --eval --seq 1 --data text:short.txt
 
 refused "rank 5 of 1" "$ddp" verify --inject nan:rank=5
 refused "step 21 of 20" "$ddp" verify --inject nan:step=21
+refused "zero but for rounding" "$ddp" verify --inject bitflip:tensor=h.0.attn.k.bias
+refused "zero but for rounding" "$ddp" verify --seq 1 --ranks-as-threads 2 --inject drop-reduction:tensor=h.0.attn.q.weight
 refused "proves step 1 alone" "$ddp" verify --no-deterministic --inject nan:step=2
 refused "at most" "$ddp" verify --inject delay:seconds=1e300
 refused "which this model doesn't have" "$ddp" verify --inject nan:tensor=foo

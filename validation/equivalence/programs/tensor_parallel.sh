@@ -36,6 +36,7 @@ refused() {
   threads $gpt --batch 5 --steps 5 --dtype fp64 --microbatches 3 --tied-embeddings --clip-norm 0.5 --optimizer adamw --weight-decay 0.1
   threads $gpt --batch 4 --steps 5 --dtype bf16 --dropout 0.1 --optimizer adamw
   threads $blocks --seq 7 --vocab 2 --batch 5 --steps 5 --tp-chunks 4
+  threads $blocks --seq 1 --vocab 31 --batch 5 --steps 5
   threads $rows --vocab 31 --batch 5 --steps 8 --dropout 0.1
   threads $rows --vocab 31 --batch 5 --steps 5 --dtype fp64 --microbatches 3 --tied-embeddings --clip-norm 0.5 --optimizer adamw --tp-chunks 3
   threads $rows --vocab 64 --batch 4 --steps 5 --dtype bf16 --dropout 0.1
