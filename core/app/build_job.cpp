@@ -80,6 +80,9 @@ ConvnetConfig convnet_config(Options const& options, SampleShape const& sample) 
   return {.layers = options.layers, .hidden = options.hidden, .image = {image[0], image[1], image[2]}, .classes = sample.classes};
 }
 
+/// Pieces of two segments don't lie side by side: each has a reduction of its own.
+constexpr BucketRule each_segment_alone{.cap_bytes = 1, .first_cap_bytes = 1};
+
 std::vector<int> delays_of_blocks(Lag const& lag, std::vector<int> const& first_block) {
   std::vector<int> out;
   for (std::size_t c = 0; c < lag.of_chunk.size(); ++c)
@@ -101,13 +104,17 @@ namespace {
 Schedule refined_schedule(Strategy const& strategy, Options const& options, std::vector<BlockShape> const& blocks, int ranks) {
   Schedule schedule = coarse_schedule(strategy, options, ranks);
   schedule.sum = sum_order(options);
+  schedule.sharing = strategy.sharing(options);
+  bool const cut = schedule.sharing == Sharing::gradients || schedule.sharing == Sharing::parameters;
+  if (cut) schedule.sum = {.inside = Inside::replicas};  // no rank could keep a sum of its own
   return refine(schedule, blocks, partition(options, blocks, int(schedule.lane_of_chunk.size())));
 }
 
 /// Gradients in buckets, communication. Refers to its arguments.
 Lowering lowering_for(Strategy const& strategy, Options const& options, std::vector<BlockShape> const& blocks, int ranks) {
   return [&, over = strategy.reduced_over(ranks)](Schedule const& recomputing) {
-    Schedule const bucketed = over != 0 ? bucket(recomputing, blocks, bucket_rule(options)) : recomputing;
+    BucketRule const rule = recomputing.sharing == Sharing::replicated ? bucket_rule(options) : each_segment_alone;
+    Schedule const bucketed = over != 0 ? bucket(recomputing, blocks, rule) : recomputing;
     return lower(bucketed, blocks, over, options.overlap ? Overlap::on : Overlap::off);
   };
 }
@@ -128,6 +135,14 @@ Schedule lowered_schedule(Strategy const& strategy, Options const& options, Job 
 std::vector<StagePlans> budget_choices(Options const& options, Strategy const& strategy, Job const& job, int ranks) {
   auto const blocks = job.model->shapes();
   return stage_plans(options, job, refined_schedule(strategy, options, blocks, ranks), lowering_for(strategy, options, blocks, ranks));
+}
+
+ModelState model_state(Options const& options, SharingForms const& forms) {
+  auto const narrow = std::int64_t(width(options.dtype)), wide = std::int64_t(width(accumulator(options.dtype)));
+  OptimizerSettings const optimizer = optimizer_settings(options, UpdateOf::batch);
+  return {.weights = forms.weights * narrow + (narrow == wide ? 0 : forms.updated * wide),
+          .gradients = forms.sums * wide,
+          .optimizer = forms.updated * wide * optimizer.states()};
 }
 
 BucketRule bucket_rule(Options const& options) {

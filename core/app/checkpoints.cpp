@@ -106,11 +106,12 @@ Proceed Saver::save() {
   std::int64_t const updates = program.updates();
   if (updates == saved_updates_) return proceed_;
   context_.board.set(updates, RankState::working, "checkpoint");
+  WholeState const whole = whole_state(program);
   if (folder_) try {
       CheckpointState const state{.updates = updates,
                                   .learning_rate = rig_.job().optimizer.rate.at(updates),
                                   .fingerprint = fingerprint_of(context_.options, rig_.job())};
-      cost_.bytes = folder_->save(state, program, [&] { context_.board.beat(); });
+      cost_.bytes = folder_->save(state, program, whole.held, [&] { context_.board.beat(); });
     } catch (Error const& error) {
       failure_ = error.what();
     }

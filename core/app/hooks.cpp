@@ -76,27 +76,23 @@ void stop_this_rank() {
 
 }  // namespace
 
-/// The one that was named, or the first of which this rank has anything.
+/// The one that was named, or the first of which this rank has a gradient.
 ParamId InjectHook::target(Program& program) const {
   ModelSpec const& spec = program.parts().model.spec;
-  if (fault_.tensor.empty())
-    for (ParamId param : spec[program.store().held().front()].params)
-      if (spec[param].elements() > 0) return param;
+  if (fault_.tensor.empty()) {
+    for (UnitId unit : program.store().held())
+      for (ParamId param : spec[unit].params)
+        if (gradient(program, param).elements() > 0) return param;
+    return spec[program.store().held().front()].params.front();
+  }
   auto const at = std::find_if(spec.params.begin(), spec.params.end(), [&](ParamSpec const& p) { return p.name == fault_.tensor; });
   return ParamId{std::int32_t(at - spec.params.begin())};
 }
 
-/// Of a tied weight the lowest slot that this rank holds.
-Segment InjectHook::segment(Program& program, ParamId param) const {
-  UnitId const unit = program.parts().model.spec[param].unit;
-  int slot = program.parts().model.spec[unit].slots;
-  for (Segment s : program.store().gradients().order())
-    if (s.unit == unit) slot = std::min(slot, s.slot);
-  return {unit, slot};
-}
-
+/// What this rank updates by.
 View InjectHook::gradient(Program& program, ParamId param) const {
-  return part_of(program.store().gradients().total(segment(program, param)), program.parts().model.spec[param]);
+  ParamSpec const& spec = program.parts().model.spec[param];
+  return own_part(gradient_total(program, spec.unit), program.store().own_range(spec.unit), spec).values;
 }
 
 void InjectHook::before(Program& program, Action const& action, std::int64_t window) {
@@ -127,7 +123,8 @@ void InjectHook::before(Program& program, Action const& action, std::int64_t win
 
 void InjectHook::after(Program& program, Action const& action, std::int64_t window) {
   if (!due(window) || action.what != Do::fold) return;
-  if (program.store().gradients().complete(segment(program, target(program)))) spoil_gradient(program);
+  Gradients const& gradients = program.store().gradients();
+  if (gradients.complete(gradients.summed(program.parts().model.spec[target(program)].unit))) spoil_gradient(program);
 }
 
 namespace {
@@ -149,6 +146,7 @@ void InjectHook::spoil_gradient(Program& program) {
   done_ = true;
   program.stream().synchronize();
   View const g = gradient(program, target(program));
+  if (g.elements() == 0) return;  // more ranks than elements: this one updates nothing
   std::size_t const size = width(g.dtype);
   std::byte* const at = g.data + largest_element(g) * size;
   if (fault_.kind == Fault::Kind::bitflip) at[size - 1] ^= std::byte{0x20};  // a high bit of the exponent
@@ -164,11 +162,16 @@ namespace {
 
 bool holds(Job const& job, int rank, std::string const& tensor) {
   int const lane = rank / (job.mesh.data * job.mesh.tensor);
+  Shards shards{.sharing = job.schedule.sharing};
+  if (shards.sharing != Sharing::replicated) shards.count = job.mesh.data, shards.mine = rank / job.mesh.tensor % job.mesh.data;
   for (std::size_t b = 0; b < job.model->blocks.size(); ++b) {
     if (job.schedule.lane_of_chunk[b] != lane) continue;
     for (UnitId unit : job.model->blocks[b].reads)
-      for (ParamId param : job.model->spec[unit].params)
-        if (job.model->spec[param].name == tensor) return true;
+      for (ParamId param : job.model->spec[unit].params) {
+        ParamSpec const& spec = job.model->spec[param];
+        Range const own = shards.own(job.model->spec[unit].elements);
+        if (spec.name == tensor && spec.offset < own.end && spec.offset + spec.elements() > own.begin) return true;
+      }
   }
   return false;
 }
@@ -186,9 +189,15 @@ void require_possible(Fault const& fault, Job const& job, std::int64_t updates) 
                      std::any_of(spec.params.begin(), spec.params.end(), [&](ParamSpec const& p) { return p.name == fault.tensor; });
   require_input(known, {fmt::format("--inject names {}, which this model doesn't have", fault.tensor), "",
                         fmt::format("parameters are named like {}", spec.params.front().name)});
+  bool const shared = job.schedule.sharing != Sharing::replicated;
   require_input(
       fault.tensor.empty() || holds(job, fault.rank, fault.tensor),
-      {fmt::format("--inject names {} on rank {}", fault.tensor, fault.rank), "another stage has it", "name a rank of that stage"});
+      {fmt::format("--inject names {} on rank {}", fault.tensor, fault.rank),
+       shared ? "its gradient is on other ranks" : "another stage has it", shared ? "name another rank" : "name a rank of that stage"});
+  bool const cut = job.schedule.sharing == Sharing::gradients || job.schedule.sharing == Sharing::parameters;
+  require_input(!(cut && fault.kind == Fault::Kind::drop_reduction),
+                {"--inject drop-reduction with shared gradients", "no rank keeps a whole gradient of its own that it could use instead",
+                 "use bitflip or nan"});
   require_input(fault.kind != Fault::Kind::drop_reduction || job.mesh.data > 1,
                 {"--inject drop-reduction without replicas", "no gradient is reduced over ranks", "choose another fault"});
   auto const& params = job.model_of(fault.rank % job.mesh.tensor).spec.params;

@@ -48,7 +48,6 @@ class InjectHook final : public Hook {
  private:
   bool due(std::int64_t window) const { return here_ && !done_ && window + 1 == fault_.step; }
   ParamId target(Program& program) const;
-  Segment segment(Program& program, ParamId param) const;
   View gradient(Program& program, ParamId param) const;
   void spoil_gradient(Program& program);
 

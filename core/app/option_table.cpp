@@ -284,6 +284,7 @@ std::vector<OptionEntry> make_table() {
        "gather what --layer column puts out, instead of cutting the next layer by rows [off]");
   some("scatter-input", "", flag(&Options::scatter_input),
        "cut what --layer row takes from a whole tensor, instead of cutting the layer before by columns [off]");
+  some("stage", "1|2|3", whole(&Options::stage, 1, 3), "what ranks keep pieces of: the optimizer's state, gradients too, weights too [1]");
   some("reduce-order", "ranks-last|ranks-first", choice(&Options::reduce_order),
        "sum gradients over micro-batches and once over ranks, or over ranks at each micro-batch [ranks-last]");
   add("overlap", "", flag(&Options::overlap), "reduce gradients after the backward pass, not during it [off]");
@@ -330,7 +331,7 @@ OptionEntry const* find_option(std::string_view name) {
 }
 
 bool is_of_later_version(std::string_view name) {
-  static constexpr std::string_view names[] = {"micro-batch-size", "dp", "pp", "tp", "stage", "zero", "link", "expect", "memory-timeline",
+  static constexpr std::string_view names[] = {"micro-batch-size", "dp", "pp", "tp", "zero", "link", "expect", "memory-timeline",
                                                "threads-per-rank"};
   for (std::string_view known : names)
     if (known == name) return true;

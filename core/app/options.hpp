@@ -101,6 +101,7 @@ struct Options {
   LayerAlone layer = LayerAlone::off;
   bool gather_output = false, scatter_input = false;  // of that layer
 
+  int stage = 1;                         // of ZeRO
   Inside reduce_order = Inside::micros;  // --reduce-order: what a sum of gradients adds up first
 
   double bucket_mib = 25;

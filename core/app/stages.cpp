@@ -20,6 +20,7 @@ bool computes(Do what) {
     case Do::wait:
     case Do::reduce:
     case Do::decide:
+    case Do::release:
       return false;
     default:
       return true;

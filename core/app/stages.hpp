@@ -29,7 +29,7 @@ class ActionTimes final : public Hook {
   std::vector<double> const& waited_seconds() const { return waited_; }
   /// Medians of all kinds on all blocks, for other ranks.
   std::vector<double> table() const;
-  static constexpr std::size_t kinds = std::size_t(Do::update) + 1;
+  static constexpr std::size_t kinds = std::size_t(Do::release) + 1;
 
  private:
   std::size_t cell(Do what, std::int32_t block) const { return std::size_t(what) * (blocks_ + 1) + std::size_t(block + 1); }

@@ -11,17 +11,27 @@
 #include "data/dataset.hpp"
 #include "schedule/closed_forms.hpp"
 #include "schedule/schedule.hpp"
+#include "schedule/sharing_forms.hpp"
 #include "schedule/traffic_forms.hpp"
 #include "verify/verification.hpp"
 
 namespace shardmark {
 
+/// Bytes that a rank keeps all the time.
+struct ModelState {
+  std::int64_t weights = 0;  // masters included
+  std::int64_t gradients = 0;
+  std::int64_t optimizer = 0;
+  std::int64_t all() const { return weights + gradients + optimizer; }
+};
+
 /// What theory says the schedule costs; verify and bench hold it against what was counted. Per rank and update.
 struct Prediction {
   std::int64_t reductions = 0;          // collectives over gradients
   std::int64_t reduced_elements = 0;    // sum of their array sizes
-  double wire_elements = 0;             // what a ring sends of them: 2 (n-1)/n for an all-reduce
-  std::vector<TrafficForm> traffic;     // that layers exchange among themselves
+  double wire_elements = 0;             // what a ring sends of them: 2 (n-1)/n for an all-reduce, half of that for a reduce-scatter
+  std::optional<ModelState> state;      // of one rank
+  std::vector<TrafficForm> traffic;     // besides: that layers exchange, weights that are gathered
   std::optional<ClosedForms> pipeline;  // of equal stages whose three parts cost the same; without recomputation
 };
 
@@ -58,10 +68,15 @@ class Strategy {
   virtual Lag lag(Options const&, int /*ranks*/) const { return {}; }
   /// The axes over which gradients are reduced; 0: none.
   virtual Axes reduced_over(int /*ranks*/) const { return 0; }
+  /// What the ranks along those axes keep pieces of.
+  virtual Sharing sharing(Options const&) const { return Sharing::replicated; }
   virtual Prediction predict(Options const& options, std::vector<BlockShape> const& blocks, int ranks) const = 0;
   /// Part of `verify`, behind its proof. Collective.
   virtual Supplement supplement(RankContext const&) const { return {}; }
 };
+
+/// In the options' types: weights, masters where they are apart, one sum of gradients, the optimizer's tensors.
+ModelState model_state(Options const& options, SharingForms const& forms);
 
 /// The closed forms of a pipeline; those of time only where nothing is recomputed.
 Prediction predict_pipeline(Options const& options, Pipeline kind, PipelineShape shape);

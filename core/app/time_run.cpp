@@ -84,7 +84,7 @@ bool replicas_equal(Rig& rig) {
 /// Weights are the checkpoint's or broadcast from rank 0, and every replica has the same bits (case 71).
 void start_equal(Rig& rig, std::optional<Checkpoint> const& resumed) {
   if (resumed) resumed->load(rig.program());
-  rig.program().broadcast_weights();
+  rig.program().make_replicas_equal();
   if (!replicas_equal(rig)) throw RankFailure("the replicas' weights differ after the broadcast; the communicator is broken");
 }
 

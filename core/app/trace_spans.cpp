@@ -17,6 +17,7 @@ TracePhase phase_of(Do what) {
       return TracePhase::backward;
     case Do::post:
     case Do::wait:
+    case Do::release:
       return TracePhase::communication;
     case Do::tie:
     case Do::decide:
@@ -47,7 +48,7 @@ std::vector<std::vector<TraceSpan>> planned_trace(Timeline const& timeline, doub
 std::vector<Span> measured_spans(std::span<TraceSpan const> trace, int lane, std::int64_t origin_ns) {
   std::vector<Span> spans;
   for (TraceSpan const& span : trace) {
-    for (int what = 0; what <= int(Do::update); ++what) {
+    for (int what = 0; what <= int(Do::release); ++what) {
       if (name(Do(what)) != span.name) continue;
       Action const action{.what = Do(what), .chunk = {span.block}, .micro = {span.micro}};
       spans.push_back({lane, action, seconds_between(origin_ns, span.begin_ns), seconds_between(origin_ns, span.end_ns)});

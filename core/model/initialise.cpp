@@ -35,11 +35,16 @@ void initialise(Model const& model, ParameterStore& store, Backend& ops, Stream&
     auto const& held = store.held();
     if (std::find(held.begin(), held.end(), param.unit) == held.end()) continue;
     std::vector<double> values = initial_values(param, model.seed);
-    View const from = view_at(reinterpret_cast<std::byte*>(values.data()), nullptr, DType::f64, param.shape);
+    std::int64_t const elements = param.elements();
+    View const from = view_at(reinterpret_cast<std::byte*>(values.data()), nullptr, DType::f64, Shape{&elements, 1});
+    Version const latest = store.latest(param.unit);
+    if (!store.config().shards.cut_weights()) {
+      View const whole = store.flat(Part::compute, param.unit, latest);
+      ops.run(stream, Copy{from, slice(whole, 0, param.offset, param.offset + elements)});
+    }
     for (Part part : {Part::compute, Part::master}) {
-      View const flat = store.flat(part, param.unit, store.latest(param.unit));
-      View const to = view_at(flat.data + std::size_t(param.offset) * width(flat.dtype), flat.region, flat.dtype, param.shape);
-      ops.run(stream, Copy{from, to});
+      OwnPart const own = own_part(store.own(part, param.unit, latest), store.own_range(param.unit), param);
+      ops.run(stream, Copy{slice(from, 0, own.range.begin, own.range.end), own.values});
     }
     stream.synchronize();  // the host values go out of scope
   }

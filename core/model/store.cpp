@@ -6,6 +6,13 @@
 
 namespace shardmark {
 
+OwnPart own_part(View const& own, Range where, ParamSpec const& param) {
+  std::int64_t const begin = std::clamp(param.offset, where.begin, where.end);
+  std::int64_t const end = std::clamp(param.offset + param.elements(), begin, where.end);
+  if (begin == end) return {{0, 0}, slice(own, 0, 0, 0)};
+  return {{begin - param.offset, end - param.offset}, slice(own, 0, begin - where.begin, end - where.begin)};
+}
+
 ParameterStore::ParameterStore(ModelSpec const& spec, std::vector<UnitId> held, std::vector<Segment> const& backward_order, SumOrder sum,
                                SumShape leaves, StoreConfig config, Arena& arena, Backend& ops, Stream& stream)
     : spec_(spec),
@@ -13,17 +20,18 @@ ParameterStore::ParameterStore(ModelSpec const& spec, std::vector<UnitId> held, 
       config_(config),
       arena_(arena),
       gradients_(spec, backward_order, sum, leaves, accumulator(config.compute), config.shards, arena, ops, stream) {
+  expect(config.shards.sharing != Sharing::replicated || config.shards.count == 1, "pieces of what isn't shared");
   for (UnitId id : held_) {
     Unit unit;
-    unit.padded = (spec[id].elements + config.shards - 1) / config.shards * config.shards;
+    unit.padded = config.shards.padded(spec[id].elements);
+    unit.piece = config.shards.piece(spec[id].elements);
     unit.versions.reserve(64);
     unit.spare.reserve(64);
     unit.versions.push_back(make_version(unit, Version{0}, Book::parameters, stream));
     ops.run(stream, Fill{unit.versions[0].compute.view, 0});
     if (unit.versions[0].master.view.data != unit.versions[0].compute.view.data) ops.run(stream, Fill{unit.versions[0].master.view, 0});
-    std::int64_t const piece = unit.padded / config.shards;
     auto const state = [&] {
-      Tensor t = arena.make(accumulator(config.compute), {piece}, Book::optimizer, stream);
+      Tensor t = arena.make(accumulator(config.compute), {unit.piece}, Book::optimizer, stream);
       ops.run(stream, Fill{t.view, 0});
       return t;
     };
@@ -65,9 +73,15 @@ ParameterStore::Resident ParameterStore::make_version(Unit& unit, Version versio
     out.version = version;
     return out;
   }
-  Resident out{version, arena_.make(config_.compute, {unit.padded}, book, stream), {}, 0};
+  Shards const& shards = config_.shards;
+  Resident out{version, arena_.make(config_.compute, {shards.cut_weights() ? unit.piece : unit.padded}, book, stream), {}, 0};
   DType const master = accumulator(config_.compute);
-  out.master = master == config_.compute ? out.compute : arena_.make(master, {unit.padded}, book, stream);
+  if (master != config_.compute)
+    out.master = arena_.make(master, {unit.piece}, book, stream);
+  else if (shards.cut_weights())
+    out.master = out.compute;
+  else
+    out.master = with_view(out.compute, slice(out.compute.view, 0, shards.mine * unit.piece, (shards.mine + 1) * unit.piece));
   return out;
 }
 
@@ -85,7 +99,7 @@ ParameterStore::Resident const& ParameterStore::find(UnitId id, Version version)
 
 View ParameterStore::weights(ParamId first, int count, Version version) const {
   ParamSpec const& p = spec_[first];
-  View v = find(p.unit, version).compute.view;
+  View const v = flat(Part::compute, p.unit, version);
   View out = view_at(v.data + std::size_t(p.offset) * width(v.dtype), v.region, v.dtype, p.shape);
   out.shape[0] *= count;
   return out;
@@ -100,9 +114,26 @@ View ParameterStore::gradient(ParamId first, int count, int slot) const {
 }
 
 View ParameterStore::flat(Part part, UnitId id, Version version) const {
+  bool const shared = config_.shards.sharing != Sharing::replicated;
+  if (part != Part::compute) {
+    expect(!shared, "a rank holds its piece of shared masters and states, not the whole");
+    return piece(part, id, version);
+  }
+  Resident const& resident = find(id, version);
+  if (!config_.shards.cut_weights()) return resident.compute.view;
+  View const whole = unit(id).gathered.view;
+  expect(bool(whole), [&] { return fmt::format("the weights of {} are used and have not been gathered", spec_[id].name); });
+  return whole;
+}
+
+View ParameterStore::piece(Part part, UnitId id, Version version) const {
   switch (part) {
-    case Part::compute:
-      return find(id, version).compute.view;
+    case Part::compute: {
+      View const v = find(id, version).compute.view;
+      if (config_.shards.cut_weights()) return v;
+      std::int64_t const size = unit(id).piece, begin = config_.shards.mine * size;
+      return slice(v, 0, begin, begin + size);
+    }
     case Part::master:
       return find(id, version).master.view;
     case Part::state0:
@@ -113,12 +144,22 @@ View ParameterStore::flat(Part part, UnitId id, Version version) const {
   return {};
 }
 
-View ParameterStore::shard(Part part, UnitId id, Version version) const {
-  View const whole = flat(part, id, version);
-  if (part == Part::state0 || part == Part::state1) return whole;  // states are kept for the own piece alone
-  std::int64_t const piece = whole.shape[0] / config_.shards;
-  return slice(whole, 0, config_.shard * piece, (config_.shard + 1) * piece);
+View ParameterStore::own(Part part, UnitId id, Version version) const {
+  View const all = piece(part, id, version);
+  return all ? slice(all, 0, 0, own_range(id).size()) : View{};
 }
+
+ParameterStore::Gather ParameterStore::gather(UnitId id, Stream& stream) {
+  Unit& u = unit(id);
+  Resident const& last = u.versions.back();
+  Tensor const mine = with_view(last.compute, piece(Part::compute, id, last.version));
+  if (!config_.shards.cut_weights()) return {mine, last.compute};
+  expect(!u.gathered, "weights are gathered twice");
+  u.gathered = arena_.make(config_.compute, {u.padded}, Book::communication, stream);
+  return {mine, u.gathered};
+}
+
+void ParameterStore::drop_gathered(UnitId id) { unit(id).gathered = {}; }
 
 void ParameterStore::publish(UnitId id, Version to, Stream& stream) {
   Unit& u = unit(id);

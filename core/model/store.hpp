@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/gradients.hpp"
+#include "model/shards.hpp"
 #include "model/spec.hpp"
 
 namespace shardmark {
@@ -15,10 +16,17 @@ enum class Part : std::uint8_t { compute, master, state0, state1 };
 struct StoreConfig {
   DType compute = DType::f32;  // type in which weights take part in operations; master weights have its accumulator's type
   int states = 0;              // optimizer state tensors per weight: 0, 1 or 2
-  int shards = 1;              // equal pieces of each unit; states (ZeRO-1) are kept for `shard` only when shards > 1
-  int shard = 0;
-  int retained = 0;  // versions behind the latest that later forwards still use (vertical sync, 2BW)
+  Shards shards = {};          // what of it this rank holds
+  int retained = 0;            // versions behind the latest that later forwards still use (vertical sync, 2BW)
 };
+
+/// A parameter's part of what a rank updates of its unit: where it lies in the parameter, and its values.
+struct OwnPart {
+  Range range;
+  View values;
+};
+/// @param own  the rank's part of the unit, whose flat range is `where`
+OwnPart own_part(View const& own, Range where, ParamSpec const& param);
 
 class ParameterStore {
  public:
@@ -40,10 +48,22 @@ class ParameterStore {
   View gradient(ParamId first, int count, int slot) const;
   Write gradient_write(ParamId param, int slot) const { return gradients_.write({spec_[param].unit, slot}); }
 
-  /// The unit as one segment, padded to a multiple of the shards. States ignore the version.
+  /// The unit as one segment, with padding, where this rank holds all of it: weights that aren't kept in pieces, or are gathered;
+  /// masters and states when nothing is shared. States ignore the version.
   View flat(Part part, UnitId unit, Version version) const;
-  /// This rank's equal piece of it; the whole when there is one shard.
-  View shard(Part part, UnitId unit, Version version) const;
+  /// What this rank updates of the unit: all of it, or its piece without padding.
+  Range own_range(UnitId unit) const { return config_.shards.own(spec_[unit].elements); }
+  View own(Part part, UnitId unit, Version version) const;
+  /// The same with padding: equally long on all ranks.
+  View piece(Part part, UnitId unit, Version version) const;
+
+  /// The two ends of the all-gather that makes the latest weights of a unit whole: this rank's piece, and room for all of them (with
+  /// Sharing::parameters made here, and given back by drop_gathered()).
+  struct Gather {
+    Tensor piece, whole;
+  };
+  Gather gather(UnitId unit, Stream& stream);
+  void drop_gathered(UnitId unit);
 
   /// A buffer's numbers (accumulator's type) or counter (i64). They have no versions: there is one of each.
   View buffer(BufferId id) const;
@@ -66,14 +86,17 @@ class ParameterStore {
  private:
   struct Resident {
     Version version;
-    Tensor compute, master;  // master is compute itself unless the compute type is narrower
+    // master is compute itself unless the compute type is narrower; both are this rank's piece when weights are cut, and the master
+    // when anything is shared
+    Tensor compute, master;
     int pins = 0;
   };
   struct Unit {
-    std::int64_t padded = 0;
+    std::int64_t padded = 0, piece = 0;
     std::vector<Resident> versions;  // oldest first; the last is the latest
     std::vector<Resident> spare;     // buffers of pruned versions, for those to come: their places never change once the pipeline is full
     Tensor state0, state1;
+    Tensor gathered;  // the whole unit, while a block uses it
   };
   Unit const& unit(UnitId id) const;
   Unit& unit(UnitId id) { return const_cast<Unit&>(std::as_const(*this).unit(id)); }

@@ -81,6 +81,13 @@ std::int64_t forwards(std::vector<Action> const& section) {
   return last + 1;
 }
 
+/// The pieces of units that this rank holds.
+Shards shards_of(ProgramParts const& parts) {
+  if (parts.schedule.sharing == Sharing::replicated) return {};
+  Communicator& sharers = parts.mesh.over(parts.schedule.reduced_over);
+  return {parts.schedule.sharing, sharers.size(), sharers.rank()};
+}
+
 /// Whose batch statistics are merged: a micro-batch's own, those of all replicas on this rank (a serial twin), or of all ranks.
 std::unique_ptr<Pieces> make_pieces(ProgramParts const& parts) {
   if (parts.batch_norm == BatchNormPolicy::sync && parts.mesh.extent(Axis::data) > 1)
@@ -104,8 +111,10 @@ Program::Program(ProgramParts parts)
       store_((parts_.arena.watch(*compute_), parts_.arena.watch(*data_), parts_.model.spec),
              units_of(parts_.model, blocks_of(parts_.schedule, parts_.lane)),
              gradient_order(parts_, blocks_of(parts_.schedule, parts_.lane)), parts_.schedule.sum, parts_.schedule.leaves,
-             StoreConfig{
-                 .compute = parts_.model.dtype, .states = parts_.optimizer.states(), .retained = retained_versions(lane_, parts_.schedule)},
+             StoreConfig{.compute = parts_.model.dtype,
+                         .states = parts_.optimizer.states(),
+                         .shards = shards_of(parts_),
+                         .retained = retained_versions(lane_, parts_.schedule)},
              parts_.arena, parts_.ops, *compute_),
       blocks_(blocks_of(parts_.schedule, parts_.lane)),
       pieces_(make_pieces(parts_)),
@@ -124,13 +133,16 @@ Program::Program(ProgramParts parts)
   Arena& arena = parts_.arena;
   std::int64_t leaves = 0;
   for (UnitId u : store_.held())
-    for (ParamId p : parts_.model.spec[u].params) leaves += (parts_.model.spec[p].elements() + norm_leaf - 1) / norm_leaf;
+    for (ParamId p : parts_.model.spec[u].params) leaves += norm_leaves(parts_.model.spec[p].elements());
   tallies_ = arena.make(DType::f64, {parts_.schedule.micros_per_update(), 3}, Book::workspace, *compute_);
   spare_tally_ = arena.make(DType::f64, {3}, Book::workspace, *compute_);
   totals_ = arena.make(DType::f64, {5}, Book::workspace, *compute_);
   scalars_ = arena.make(DType::f64, {scalars}, Book::workspace, *compute_);
   leaves_ = arena.make(DType::f64, {leaves}, Book::workspace, *compute_);
   norms_ = arena.make(DType::f64, {std::int64_t(parts_.model.spec.params.size())}, Book::workspace, *compute_);
+  if (store_.config().shards.count > 1)
+    shared_norms_ =
+        std::make_unique<SharedNorms>(store_, parts_.mesh.over(parts_.schedule.reduced_over), leaves_, parts_.ops, arena, *compute_);
   if (parts_.batch_norm == BatchNormPolicy::deferred)
     deferred_ = std::make_unique<DeferredStatistics>(
         store_, parts_.schedule.leaves, updates_under_way(lane_, parts_.schedule.micros_per_update()), parts_.ops, arena, *compute_);
@@ -223,6 +235,8 @@ void Program::act(Action const& action, std::int64_t repetition) {
       return;  // a mark: lower() has turned it into posts and waits
     case Do::recompute:
       return recompute(action);
+    case Do::release:
+      return store_.drop_gathered(action.unit);
   }
   invariant(false, "the schedule holds an action that this executor doesn't run");
 }

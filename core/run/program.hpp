@@ -13,6 +13,7 @@
 #include "model/tensor_group.hpp"
 #include "run/in_flight.hpp"
 #include "run/settings.hpp"
+#include "run/shared_norms.hpp"
 #include "schedule/recompute.hpp"
 
 namespace shardmark {
@@ -82,8 +83,8 @@ class Program {
   /// Finishes what is in flight: before a checkpoint, an evaluation, a verdict.
   void drain();
 
-  /// Replaces every replica's weights by those of data rank 0.
-  void broadcast_weights();
+  /// Makes replicas equal: by data rank 0's weights, or, where they are shared, by the pieces of their owners.
+  void make_replicas_equal();
   /// Forward only, through all stages, with rank 0's running statistics; collective over pipeline and replicas. A pipeline's ranks give the
   /// same batch. Returns {loss sum, counted,
   /// correct} on the rank with the last block, zeros elsewhere.
@@ -109,7 +110,8 @@ class Program {
   std::int64_t reductions_posted() const { return reductions_; }
   /// Seconds in which this rank waited for communication (host clock, around waits).
   double waiting_seconds() const { return waiting_seconds_ + tensor_->waiting_seconds(); }
-  /// Of all weights that this rank holds, bit for bit.
+  /// Of all weights that replicas hold in common, bit for bit: masters, or where those are shared, the weights in the compute type. Shared
+  /// weights themselves are apart on purpose: nothing is hashed.
   std::uint64_t weights_hash();
   /// Of those that are copies on every rank of the tensor-parallel group.
   std::uint64_t copies_hash();
@@ -142,12 +144,15 @@ class Program {
   void post(Token token, std::int64_t repetition);
   void wait(Token token);
   Request post_collective(Posting const& posting);
+  Request post_sum(Posting const& posting);
+  Request post_gather(Posting const& posting);
   Request post_tied(Posting const& posting);
   Request post_messages(std::span<Posting const> group, std::int64_t repetition);
   void reverse_sends(MicroId micro);
   void tie(UnitId unit);
   void decide();
   void update(UnitId unit, Version to);
+  void shift_shard(View& gradient) const;
   Live& micro(MicroId id);
   double loss_scale(HostBatch const& host) const;
   MicroBatch upload(HostBatch const& host, MicroId id);
@@ -162,9 +167,9 @@ class Program {
   void take_norms();
   void take_norm_of_parts(ParamId param, View const& gradient);
   void add_norms_of_parts();
+  void gather_units(std::vector<UnitId> const& units);
   void exchange_totals();
   void conclude_window();
-  int first_slot(UnitId unit) const;
   template <class Wanted>
   std::uint64_t hash_of(Wanted&& wanted);
 
@@ -180,6 +185,7 @@ class Program {
   std::vector<Live> micros_;
   std::unique_ptr<Pieces> pieces_;
   std::unique_ptr<TensorGroup> tensor_;
+  std::unique_ptr<SharedNorms> shared_norms_;     // absent: this rank has the whole sums
   std::unique_ptr<DeferredStatistics> deferred_;  // absent: running statistics move at once
   std::vector<Halfway> halfway_;
   std::vector<std::pair<UnitId, Tensor>> tied_;

@@ -74,6 +74,8 @@ Version Program::backward_version(Action const& action) const {
 
 void Program::backward(Action const& action, Wanted wanted) {
   Block const& b = block(action.chunk);
+  if (mutant("gathered_weights_freed_early") && parts_.schedule.sharing == Sharing::parameters)
+    for (UnitId u : b.reads) parts_.ops.run(*compute_, Fill{store_.flat(Part::compute, u, action.version), 0});
   if (wants_weight(wanted))
     for (Segment s : b.produces) store_.gradients().begin(s, leaf_of(action.micro), *compute_);
   Tensor dy;

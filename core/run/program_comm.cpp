@@ -74,14 +74,41 @@ void Program::reverse_sends(MicroId micro) {
 
 Request Program::post_collective(Posting const& posting) {
   if (!posting.group.empty()) return post_tied(posting);
+  return posting.unit.valid() ? post_gather(posting) : post_sum(posting);
+}
+
+/// Sums of gradients over replicas: on all of them, or a piece on each.
+Request Program::post_sum(Posting const& posting) {
   Bucket const& bucket = parts_.schedule.buckets[std::size_t(parts_.lane)][std::size_t(posting.bucket.v)];
-  Tensor const range = store_.gradients().range(bucket.segments.front(), bucket.segments.back());
   if (mutant("skip_reduction") && posting.bucket.v == 0) return {};
   Communicator& replicas = parts_.mesh.over(posting.axes);
-  Exchange const sum{.what = Collective::all_reduce, .send = range, .recv = range, .reduction = parts_.reduction, .purpose = "gradients"};
+  Exchange sum{.what = posting.what, .send = {}, .recv = {}, .reduction = parts_.reduction, .purpose = "gradients"};
+  if (posting.what == Collective::reduce_scatter) {
+    Gradients::Scatter scatter = store_.gradients().scatter(bucket.segments.front());
+    sum.send = std::move(scatter.whole);
+    sum.recv = std::move(scatter.piece);
+  } else {
+    sum.send = sum.recv = store_.gradients().range(bucket.segments.front(), bucket.segments.back());
+  }
   ++reductions_;
   if (mutant("reduce_twice")) replicas.post(*compute_, sum).wait(*compute_);
   return replicas.post(*compute_, sum);
+}
+
+/// The latest weights of a unit, of which each replica has updated or keeps a piece.
+Request Program::post_gather(Posting const& posting) {
+  ParameterStore::Gather gather = store_.gather(posting.unit, *compute_);
+  if (mutant("weights_not_gathered") && parts_.schedule.sharing != Sharing::parameters) return {};
+  return parts_.mesh.over(posting.axes)
+      .post(
+          *compute_,
+          Exchange{.what = Collective::all_gather, .send = std::move(gather.piece), .recv = std::move(gather.whole), .purpose = "weights"});
+}
+
+/// At once: outside of a schedule.
+void Program::gather_units(std::vector<UnitId> const& units) {
+  for (UnitId unit : units)
+    post_gather({.transfer = Transfer::collective, .axes = parts_.schedule.reduced_over, .unit = unit}).wait(*compute_);
 }
 
 /// Every holder gets every slot; tie() adds them in the order of the slots, which is that of the holders.
@@ -90,7 +117,7 @@ Request Program::post_tied(Posting const& posting) {
   Communicator& holders = parts_.mesh.named(posting.group);
   expect(holders.size() == spec.slots, "each holder of a tied unit has one of its slots");
   Tensor all = parts_.arena.make(accumulator(parts_.model.dtype), {holders.size(), spec.elements}, Book::communication, *compute_);
-  Segment const mine{posting.unit, first_slot(posting.unit)};
+  Segment const mine = store_.gradients().summed(posting.unit);
   Tensor local = store_.gradients().range(mine, mine);
   local.view = slice(local.view, 0, 0, spec.elements);
   tied_.emplace_back(posting.unit, all);

@@ -20,10 +20,14 @@ std::array<double, 3> Program::evaluate(HostBatch const& batch) {
       x = boundary_tensor(id, live.rows);
       cross(Direction::receive, id, x);
     }
+    bool const cut = store_.config().shards.cut_weights();
+    if (cut) gather_units(b.reads);
     Stash nothing(0, Keep::nothing);
     Context c = context(live, store_.latest(b.reads.front()), Pass::evaluate);
     x = b.body->forward(std::move(x), c, nothing);
     if (b.merged != nullptr) x = b.merged->forward(std::move(x), c, nothing);
+    for (UnitId unit : b.reads)
+      if (cut) store_.drop_gathered(unit);
     if (elsewhere(id.v + 1)) cross(Direction::send, ChunkId{id.v + 1}, x);
   }
   compute_->synchronize();

@@ -11,14 +11,6 @@
 
 namespace shardmark {
 
-/// Where a unit's gradient ends: the lowest slot that this rank holds.
-int Program::first_slot(UnitId unit) const {
-  int slot = parts_.model.spec[unit].slots;
-  for (Segment s : store_.gradients().order())
-    if (s.unit == unit) slot = std::min(slot, s.slot);
-  return slot;
-}
-
 /// Slots in ascending order, once: from the exchange among the holders, or all from here.
 void Program::tie(UnitId unit) {
   UnitSpec const& spec = parts_.model.spec[unit];
@@ -26,11 +18,11 @@ void Program::tie(UnitId unit) {
   slots_.clear();
   for (int slot = 0; slot < spec.slots; ++slot) {
     if (exchanged == tied_.end())
-      slots_.push_back(store_.gradients().total({unit, slot}));
+      slots_.push_back(store_.gradients().own({unit, slot}));
     else
       slots_.push_back(reshape(slice(exchanged->second.view, 0, slot, slot + 1), {spec.elements}));
   }
-  parts_.ops.run(*compute_, SumTree{slots_, store_.gradients().total({unit, first_slot(unit)})});
+  parts_.ops.run(*compute_, SumTree{slots_, store_.gradients().own(store_.gradients().summed(unit))});
   if (exchanged != tied_.end()) tied_.erase(exchanged);
 }
 
@@ -67,18 +59,19 @@ void Program::reduce_tally() {
 /// Squares per tensor by rule 13: leaves on the tensor's flat index, a tree over leaves; tied weights once.
 void Program::take_norms() {
   parts_.ops.run(*compute_, Fill{norms_.view, 0});
+  if (shared_norms_) shared_norms_->take();
   std::int64_t at = 0;
   for (UnitId unit : store_.held()) {
-    View const total = store_.gradients().total({unit, first_slot(unit)});
     for (ParamId id : parts_.model.spec[unit].params) {
       ParamSpec const& p = parts_.model.spec[id];
+      View const sum = store_.gradients().own(store_.gradients().summed(unit));
       if (tensor_->here() > 1 && p.slice.dim >= 0) {
-        take_norm_of_parts(id, slice(total, 0, p.offset, p.offset + p.elements()));
+        take_norm_of_parts(id, slice(sum, 0, p.offset, p.offset + p.elements()));
         continue;
       }
-      std::int64_t const count = (p.elements() + norm_leaf - 1) / norm_leaf;
+      std::int64_t const count = norm_leaves(p.elements());
       View const leaves = slice(leaves_.view, 0, at, at + count);
-      parts_.ops.run(*compute_, NormLeaves{slice(total, 0, p.offset, p.offset + p.elements()), leaves});
+      if (!shared_norms_) parts_.ops.run(*compute_, NormLeaves{slice(sum, 0, p.offset, p.offset + p.elements()), leaves});
       parts_.ops.run(*compute_, TreeTotal{leaves, slice(norms_.view, 0, id.v, id.v + 1)});
       at += count;
     }
@@ -146,22 +139,20 @@ bool Program::sees_loss() const { return parts_.schedule.synchronous() || blocks
 
 void Program::update(UnitId unit, Version to) {
   Version const from{to.v - 1};
-  UnitSpec const& spec = parts_.model.spec[unit];
-  View const weight = slice(store_.flat(Part::master, unit, from), 0, 0, spec.elements);
+  Range const own = store_.own_range(unit);
+  View const weight = store_.own(Part::master, unit, from);
   store_.publish(unit, to, *compute_);
-  View const out = slice(store_.flat(Part::master, unit, to), 0, 0, spec.elements);
-  View compute = slice(store_.flat(Part::compute, unit, to), 0, 0, spec.elements);
+  View const out = store_.own(Part::master, unit, to);
+  View compute = store_.own(Part::compute, unit, to);
   if (compute.data == out.data) compute = {};
-  View const gradient = store_.gradients().total({unit, first_slot(unit)});
-  auto const state = [&](Part part) {
-    View const v = store_.flat(part, unit, to);
-    return v ? slice(v, 0, 0, spec.elements) : View{};
-  };
+  View gradient = store_.gradients().own(store_.gradients().summed(unit));
+  if (mutants_built) shift_shard(gradient);
+  std::int64_t const decay_to = std::clamp<std::int64_t>(parts_.model.spec[unit].decaying - own.begin, 0, own.size());
   OptimizerSettings const& o = parts_.optimizer;
   if (o.rule == Rule::sgd)
     parts_.ops.run(*compute_, SgdUpdate{.weight = weight,
                                         .gradient = gradient,
-                                        .momentum = state(Part::state0),
+                                        .momentum = store_.own(Part::state0, unit, to),
                                         .out = out,
                                         .compute = compute,
                                         .scalars = scalars_.view,
@@ -169,12 +160,12 @@ void Program::update(UnitId unit, Version to) {
                                         .decay = o.weight_decay,
                                         .nesterov = o.form == Momentum::nesterov,
                                         .decay_from = 0,
-                                        .decay_to = spec.decaying});
+                                        .decay_to = decay_to});
   else
     parts_.ops.run(*compute_, AdamWUpdate{.weight = weight,
                                           .gradient = gradient,
-                                          .first = state(Part::state0),
-                                          .second = state(Part::state1),
+                                          .first = store_.own(Part::state0, unit, to),
+                                          .second = store_.own(Part::state1, unit, to),
                                           .out = out,
                                           .compute = compute,
                                           .scalars = scalars_.view,
@@ -183,12 +174,20 @@ void Program::update(UnitId unit, Version to) {
                                           .epsilon = o.epsilon,
                                           .decay = o.weight_decay,
                                           .decay_from = 0,
-                                          .decay_to = spec.decaying});
+                                          .decay_to = decay_to});
 }
 
-void Program::broadcast_weights() {
+/// Fault: the piece of the gradient begins one element behind that of the weights.
+void Program::shift_shard(View& gradient) const {
+  if (!mutant("optimizer_shard_off_by_one") || store_.config().shards.count == 1) return;
+  for (std::int64_t i = 0; i + 1 < gradient.elements() && parts_.values == Values::real; ++i)
+    parts_.ops.run(*compute_, Copy{slice(gradient, 0, i + 1, i + 2), slice(gradient, 0, i, i + 1)});
+}
+
+void Program::make_replicas_equal() {
   Communicator& replicas = parts_.mesh.over(axes(Axis::data));
-  if (replicas.size() == 1) return;
+  if (replicas.size() == 1 || store_.config().shards.cut_weights()) return;
+  if (store_.config().shards.sharing != Sharing::replicated) return gather_units(store_.held());
   for (UnitId unit : store_.held())
     for (Part part : {Part::compute, Part::master}) {
       View const flat = store_.flat(part, unit, store_.latest(unit));
@@ -205,8 +204,10 @@ template <class Wanted>
 std::uint64_t Program::hash_of(Wanted&& wanted) {
   compute_->synchronize();
   std::uint64_t h = 14695981039346656037ull;
+  if (store_.config().shards.cut_weights()) return h;
+  Part const part = parts_.schedule.sharing == Sharing::replicated ? Part::master : Part::compute;
   for (UnitId unit : store_.held()) {
-    View const flat = store_.flat(Part::master, unit, store_.latest(unit));
+    View const flat = store_.flat(part, unit, store_.latest(unit));
     for (ParamId id : parts_.model.spec[unit].params) {
       ParamSpec const& p = parts_.model.spec[id];
       if (!wanted(p)) continue;

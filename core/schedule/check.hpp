@@ -55,6 +55,7 @@ struct Proof {
 ///   Weights::latest each reads the latest;
 /// - each leaf is folded once, into its own update; every bucket is reduced once per update (Inside::replicas: per micro-batch),
 ///   after its last leaf; every tied unit is tied once; then one decision, and each unit is updated once;
+/// - weights that ranks share are whole where a block uses them, gathered once for it, and given back or updated after that;
 /// - every posting is waited for exactly once, in its run of the section; sends and receives match;
 /// - it ends under all `models` (empty: models_of(schedule.matching)), with waits that block. Without communication (coarse, refined):
 ///   some order exists.

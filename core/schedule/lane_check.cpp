@@ -57,6 +57,7 @@ class LaneWalk {
         lane_(lane),
         order_(unrolled, contents, lane),
         sums_(unrolled, contents, lane),
+        weights_(unrolled, contents, lane),
         tokens_(unrolled, lane) {}
 
   void run() {
@@ -69,10 +70,12 @@ class LaneWalk {
     tokens_.finish_section();
     order_.finish();
     sums_.finish();
+    weights_.finish();
   }
 
  private:
   void take(Step const& step) {
+    if (step.action.chunk.valid() && step.action.what <= Do::recompute) weights_.use(step);
     switch (step.action.what) {
       case Do::forward:
         return order_.forward(step, sums_.latest(contents_.local[std::size_t(step.action.chunk.v)]));
@@ -98,7 +101,10 @@ class LaneWalk {
       case Do::decide:
         return sums_.decide(step);
       case Do::update:
-        return sums_.update(step);
+        sums_.update(step);
+        return weights_.update(step);
+      case Do::release:
+        return weights_.release(step);
     }
   }
 
@@ -117,7 +123,9 @@ class LaneWalk {
   void post(Step const& step) {
     tokens_.post(step);
     for (Posting const& posting : unrolled_.postings(lane_, step.action.token)) {
-      if (posting.transfer == Transfer::collective) {
+      if (gathers_weights(posting)) {
+        weights_.gather_posted(step, posting);
+      } else if (posting.transfer == Transfer::collective) {
         sums_.reduction_posted(step, posting, order_);
       } else {
         order_.message_posted(step, posting);
@@ -128,7 +136,9 @@ class LaneWalk {
   void wait(Step const& step) {
     Step const& posted = tokens_.wait(step);
     for (Posting const& posting : unrolled_.postings(lane_, step.action.token)) {
-      if (posting.transfer == Transfer::collective) {
+      if (gathers_weights(posting)) {
+        weights_.gather_complete(posting);
+      } else if (posting.transfer == Transfer::collective) {
         sums_.reduction_complete(posted, posting);
       } else {
         order_.message_complete(posted, posting);
@@ -141,6 +151,7 @@ class LaneWalk {
   int lane_;
   LaneOrder order_;
   LaneSums sums_;
+  LaneWeights weights_;
   LaneTokens tokens_;
 };
 

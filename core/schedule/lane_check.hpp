@@ -1,6 +1,6 @@
 #pragma once
 // What can be proven about one lane alone: its own order, versions, sums and tokens. Internal to core/schedule.
-// check_lane() walks the lane; LaneOrder and LaneSums hold what has happened so far, and reject what may not happen next.
+// check_lane() walks the lane; LaneOrder, LaneSums and LaneWeights hold what has happened so far, and reject what may not happen next.
 
 #include <vector>
 
@@ -114,6 +114,34 @@ class LaneSums {
   std::vector<char> leaf_reduced_;     // [bucket][micro]: 1 posted, 2 complete
   std::vector<int> versions_;          // [local unit]
   std::vector<int> ties_, exchanges_;  // [local unit]: updates tied, slots exchanged
+};
+
+/// An all-gather of weights that ranks share.
+inline bool gathers_weights(Posting const& posting) {
+  return posting.transfer == Transfer::collective && posting.group.empty() && posting.unit.valid();
+}
+
+/// Where shared weights are whole (Schedule::sharing): what a block uses must be, and nothing is gathered twice.
+class LaneWeights {
+ public:
+  LaneWeights(Unrolled const& unrolled, LaneContents const& contents, int lane);
+  void use(Step const& step) const;
+  void update(Step const& step);
+  void gather_posted(Step const& step, Posting const& posting);
+  void gather_complete(Posting const& posting);
+  void release(Step const& step);
+  void finish() const;
+
+ private:
+  enum class State : std::uint8_t { whole, coming, in_pieces };
+  std::size_t unit_of(Step const& step, UnitId unit) const;
+  void require(bool good, Step const& step, std::string_view problem) const;
+
+  LaneContents const& contents_;
+  int lane_;
+  Sharing sharing_;
+  Axes axes_;
+  std::vector<State> units_;  // as contents.units
 };
 
 /// Walks the lane. @throws BadSchedule

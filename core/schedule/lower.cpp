@@ -36,6 +36,7 @@ Schedule lower(Schedule const& bucketed, std::vector<BlockShape> const& blocks, 
   expect(bucketed.form == Form::refined, "only a refined schedule can be lowered");
   expect(axes == 0 || bucketed.buckets.size() == bucketed.lanes.size(), "gradients are reduced in buckets: bucket() comes first");
   refuse_shared_units(bucketed, blocks);
+  expect(bucketed.sharing == Sharing::replicated || axes != 0, "weights are shared by the ranks that reduce gradients together");
   Schedule lowered = bucketed;
   lowered.form = Form::lowered;
   lowered.reduced_over = axes;
@@ -48,7 +49,9 @@ Schedule lower(Schedule const& bucketed, std::vector<BlockShape> const& blocks, 
       exchange_boundaries(messages, exchange, lane);
       LaneBuilder reductions(actions, messages.finish());
       reduce_gradients(reductions, lowered, blocks, lane, overlap);
-      actions[section] = reductions.finish();
+      LaneBuilder gathers(actions, reductions.finish());
+      gather_weights(gathers, lowered, blocks, overlap);
+      actions[section] = gathers.finish();
     }
   }
   return lowered;

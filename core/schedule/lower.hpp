@@ -27,7 +27,11 @@ class LaneBuilder {
 /// Sends and receives of activations and gradients between lanes.
 void exchange_boundaries(LaneBuilder& builder, BoundaryExchange const& exchange, int lane);
 
-/// Replaces reduce marks by all-reduces over schedule.reduced_over, and exchanges the slots of tied units before each tie.
+/// Replaces reduce marks by all-reduces over schedule.reduced_over (reduce-scatters where their sums are shared), and exchanges the slots
+/// of tied units before each tie.
 void reduce_gradients(LaneBuilder& builder, Schedule const& schedule, std::vector<BlockShape> const& blocks, int lane, Overlap overlap);
+
+/// Makes weights whole of which each rank updates or keeps a piece (Schedule::sharing), and gives them back.
+void gather_weights(LaneBuilder& builder, Schedule const& schedule, std::vector<BlockShape> const& blocks, Overlap overlap);
 
 }  // namespace shardmark

@@ -1,12 +1,13 @@
 // Reductions of gradients over replicas, and the exchange of tied slots between lanes.
 //
-//   Inside::micros, overlap on   ... backward | fold | post bucket 0 | backward | fold | post bucket 1 | wait 0 | wait 1 | tie decide
-//   update Inside::micros, overlap off  ... backward | fold | backward | fold | post bucket 0 | post bucket 1 | wait 0 | wait 1 | tie
-//   decide update Inside::replicas             ... backward | post bucket 0 | backward | post bucket 1 | wait 0 | wait 1 | fold | fold |
-//   next micro-batch
+//   Inside::micros, overlap on   .. backward fold +0 | backward fold +1 | wait 0, wait 1 | tie decide update
+//   Inside::micros, overlap off  .. backward fold | backward fold | +0 +1 wait 0, wait 1 | tie decide update
+//   Inside::replicas             .. backward +0 | backward +1 | wait 0, wait 1, fold fold | next micro-batch
+//   the same, sums in pieces     .. backward +0 | backward +1 wait 0, fold | backward +2 wait 1, fold | .. (+k: post bucket k)
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "base/error.hpp"
 #include "schedule/lower.hpp"
@@ -17,12 +18,18 @@ namespace {
 class Reductions {
  public:
   Reductions(LaneBuilder& builder, Schedule const& schedule, std::vector<BlockShape> const& blocks, int lane, Overlap overlap)
-      : builder_(builder), axes_(schedule.reduced_over), lane_(lane), overlap_(overlap), tied_(tied_units(blocks, schedule.lane_of_chunk)) {
+      : builder_(builder),
+        axes_(schedule.reduced_over),
+        what_(schedule.sharing == Sharing::replicated ? Collective::all_reduce : Collective::reduce_scatter),
+        lane_(lane),
+        overlap_(overlap),
+        tied_(tied_units(blocks, schedule.lane_of_chunk)) {
     if (axes_ == 0) return;
     std::map<Segment, std::size_t> bucket_of;
     std::vector<Bucket> const& buckets = schedule.buckets[std::size_t(lane)];
     for (std::size_t k = 0; k < buckets.size(); ++k) {
       ids_.push_back(buckets[k].id);
+      expect(what_ == Collective::all_reduce || buckets[k].segments.size() == 1, "a bucket that is scattered is one segment");
       for (Segment segment : buckets[k].segments) bucket_of[segment] = k;
     }
     buckets_of_block_.resize(blocks.size());
@@ -80,6 +87,38 @@ class Reductions {
     expect(pending.empty(), "all weight gradients of a micro-batch are made in one section of a lane");
   }
 
+  /// Each block's leaves are reduced to this rank's pieces and folded before the block after the next one makes its own: whole leaves of
+  /// at most two blocks are there at once.
+  void block_by_block() {
+    struct UnderWay {
+      Action fold;
+      std::vector<Token> tokens;
+    };
+    std::optional<UnderWay> under_way;
+    auto const finish = [&] {
+      if (!under_way) return;
+      for (Token token : under_way->tokens) builder_.wait(token);
+      builder_.copy(under_way->fold);
+      under_way.reset();
+    };
+    for (Action const& action : builder_.input()) {
+      if (action.what == Do::reduce) {
+        finish();
+        continue;
+      }
+      if (action.what != Do::fold) {
+        copy(action);
+        continue;
+      }
+      std::vector<Token> tokens;
+      for (std::size_t k : buckets_of_block_[std::size_t(action.chunk.v)]) tokens.push_back(post(k, action.micro));
+      finish();
+      under_way = UnderWay{action, std::move(tokens)};
+      if (overlap_ == Overlap::off) finish();
+    }
+    expect(!under_way, "a section that makes weight gradients reduces them");
+  }
+
  private:
   /// Copies input[begin, mark) and posts each bucket after the last fold of a segment in it, or at the mark.
   void reduce_between(std::size_t begin, std::size_t mark) {
@@ -126,8 +165,7 @@ class Reductions {
   }
 
   Token post(std::size_t bucket, MicroId micro) {
-    return builder_.post(
-        {.transfer = Transfer::collective, .micro = micro, .what = Collective::all_reduce, .axes = axes_, .bucket = ids_[bucket]});
+    return builder_.post({.transfer = Transfer::collective, .micro = micro, .what = what_, .axes = axes_, .bucket = ids_[bucket]});
   }
 
   /// Copies an action; before a tie, the slots that other lanes hold are fetched.
@@ -145,6 +183,7 @@ class Reductions {
 
   LaneBuilder& builder_;
   Axes axes_;
+  Collective what_;
   int lane_;
   Overlap overlap_;
   std::vector<TiedUnit> tied_;
@@ -157,6 +196,9 @@ class Reductions {
 void reduce_gradients(LaneBuilder& builder, Schedule const& schedule, std::vector<BlockShape> const& blocks, int lane, Overlap overlap) {
   Reductions reductions(builder, schedule, blocks, lane, overlap);
   bool const every_micro = schedule.reduced_over != 0 && schedule.sum.inside == Inside::replicas;
+  bool const pieces = schedule.sharing == Sharing::gradients || schedule.sharing == Sharing::parameters;
+  expect(!pieces || every_micro, "sums that are kept in pieces are reduced at every micro-batch");
+  if (pieces) return reductions.block_by_block();
   every_micro ? reductions.once_per_micro() : reductions.once_per_update();
 }
 

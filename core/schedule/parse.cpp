@@ -101,7 +101,7 @@ class Parser {
   }
 
   [[noreturn]] void unknown(Word word) {
-    for (Do what : {Do::fold, Do::post, Do::wait, Do::tie, Do::decide}) {
+    for (Do what : {Do::fold, Do::post, Do::wait, Do::tie, Do::decide, Do::release}) {
       if (word.text == name(what)) fail(word, fmt::format("'{}' is inserted by the program; the coarse form has none", word.text));
     }
     fail(word, schedule_.lanes.empty() ? fmt::format("{} is unknown here", quoted(word.text))

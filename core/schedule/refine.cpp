@@ -46,6 +46,7 @@ class Refiner {
       case Do::wait:
       case Do::tie:
       case Do::decide:
+      case Do::release:
         expect(false, "a coarse schedule has no folds, postings, ties or decisions");
     }
   }

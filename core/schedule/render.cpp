@@ -26,6 +26,7 @@ std::vector<Action> fold_section(std::vector<Action> const& refined, std::vector
       case Do::post:
       case Do::wait:
       case Do::tie:
+      case Do::release:
         continue;
       case Do::decide:
         if (marks_reduction) out.push_back({.what = Do::reduce});

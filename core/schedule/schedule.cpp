@@ -24,6 +24,7 @@ bool has_version(Do what) {
     case Do::fold:
     case Do::post:
     case Do::wait:
+    case Do::release:
       return false;
   }
   return false;
@@ -47,6 +48,16 @@ Action shifted(Action action, Schedule const& schedule, int windows) {
   if (action.micro.valid()) action.micro.v += windows * schedule.micros_per_window;
   if (has_version(action.what)) action.version.v = std::max(0, action.version.v + windows * schedule.versions_per_window);
   return action;
+}
+
+std::int64_t elements_of(Posting const& posting, Schedule const& schedule) {
+  std::int64_t elements = 0;  // of the largest such bucket: the posting doesn't say whose lane it is
+  for (std::vector<Bucket> const& lane : schedule.buckets)
+    for (Bucket const& bucket : lane) {
+      bool const its_unit = posting.unit.valid() && bucket.segments.front().unit == posting.unit;
+      if (bucket.id == posting.bucket || its_unit) elements = std::max(elements, bucket.elements);
+    }
+  return elements;
 }
 
 std::span<Posting const> postings_of(Lane const& lane, Token token) {

@@ -42,7 +42,8 @@ enum class Do : std::uint8_t {
   wait,             // token: complete it
   tie,              // unit, version: add the slots of this tied unit in ascending order, once
   decide,           // version: norm, clip, non-finite, learning rate: one decision for the update; a barrier over synchronous lanes
-  update            // version: coarse: all units of the lane; refined: `unit`
+  update,           // version: coarse: all units of the lane; refined: `unit`
+  release           // unit: its gathered weights are given back (Sharing::parameters)
 };
 std::string_view name(Do what);
 
@@ -79,7 +80,7 @@ struct Posting {
   ChunkId edge = {};
   bool gradient = false;
   MicroId micro = {};  // also of a collective that runs at every micro-batch (Inside::replicas): the leaves of that one
-  // collective: over the ranks that differ on `axes`
+  // collective: over the ranks that differ on `axes`: a sum of the gradients of `bucket`, or an all-gather of the weights of `unit`
   Collective what = Collective::all_reduce;
   Axes axes = 0;
   BucketId bucket = {};
@@ -137,6 +138,15 @@ enum class Form : std::uint8_t { coarse, refined, lowered };
 enum class Weights : std::uint8_t { latest, delayed };
 std::string_view name(Weights weights);
 
+/// What the ranks that reduce gradients together hold of an update (ZeRO: Rajbhandari et al., SC 2020). Shared things are cut, unit by
+/// unit, into equal pieces, one a rank; the unit is padded for that, and a piece may begin and end inside a tensor.
+enum class Sharing : std::uint8_t {
+  replicated,  // everything
+  optimizer,   // stage 1: a piece of the optimizer's state, and of master weights
+  gradients,   // stage 2: of the sums of gradients too
+  parameters   // stage 3: of the weights too; a block's are gathered while it runs
+};
+
 /// How a transport finds the two ends of a message.
 enum class Matching : std::uint8_t {
   by_name,         // MPI, by peer and tag: on each channel one receive is posted ahead, so that a message is always on its way
@@ -155,6 +165,7 @@ struct Schedule {
   Weights weights = Weights::latest;
   Form form = Form::coarse;
   Axes reduced_over = 0;  // the axes that lower() was given
+  Sharing sharing = Sharing::replicated;
   Matching matching = Matching::by_name;
 
   /// Update u (from 0) makes version u+1 from the micro-batches [u, u+1) * micros_per_update().
@@ -165,6 +176,8 @@ struct Schedule {
 
 /// The action as it is in a section that runs after `windows` repetitions of the body (prologue: 0).
 Action shifted(Action action, Schedule const& schedule, int windows);
+/// Elements of what a collective over axes is about: a bucket, or a unit. 0: not in the schedule's buckets.
+std::int64_t elements_of(Posting const& posting, Schedule const& schedule);
 /// The postings of one token, in a lane of an unshifted schedule.
 std::span<Posting const> postings_of(Lane const& lane, Token token);
 
@@ -234,6 +247,9 @@ enum class Overlap : std::uint8_t { off, on };
 /// On `axes` (data): one all-reduce per bucket and update, posted after the fold that completes it (Overlap::on) or all at the reduce
 /// mark (off), waited for at the mark in order of posting. `axes` = 0: no reduction. With Inside::replicas each micro-batch's leaves are
 /// reduced bucket by bucket before they are folded: folds move behind the waits.
+///
+/// With Schedule::sharing the sums are reduce-scatters, a bucket holds one segment, and weights are all-gathered (lower_sharing.cpp): after
+/// their update, or, with Sharing::parameters, for every block that uses them.
 ///
 /// A tied unit with holders on several lanes: after the reduction, an all-gather over its holders before `tie`.
 /// @throws BadRequest when such a schedule is asynchronous: its lanes would wait for each other.

@@ -39,11 +39,9 @@ Costs costs_of(std::vector<ChunkSeconds> chunks, LinkCosts traffic) {
       return traffic.link.message_seconds(known ? traffic.edge_bytes[std::size_t(posting.edge.v)] : 0.0);
     }
     if (!posting.group.empty() || traffic.replicas == 1) return 0.0;
-    double elements = 0;  // of the largest such bucket: the transfer doesn't say whose lane it is
-    for (auto const& lane : schedule.buckets) {
-      if (std::size_t(posting.bucket.v) < lane.size()) elements = std::max(elements, double(lane[std::size_t(posting.bucket.v)].elements));
-    }
-    return traffic.link.all_reduce_seconds(elements * traffic.element_bytes, traffic.replicas);
+    double const seconds =
+        traffic.link.all_reduce_seconds(double(elements_of(posting, schedule)) * traffic.element_bytes, traffic.replicas);
+    return posting.what == Collective::all_reduce ? seconds : seconds / 2;  // its two halves are a reduce-scatter and an all-gather
   };
   return costs;
 }

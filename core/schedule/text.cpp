@@ -33,6 +33,8 @@ std::string_view name(Do what) {
       return "decide";
     case Do::update:
       return "update";
+    case Do::release:
+      return "release";
   }
   return "?";
 }
@@ -69,7 +71,8 @@ std::string_view name(Weights weights) { return weights == Weights::latest ? "la
 std::string to_string(Action const& action) {
   std::string text(name(action.what));
   auto const add = [&](char const* word, int value) { fmt::format_to(std::back_inserter(text), " {} {}", word, value); };
-  bool const versioned = action.what != Do::post && action.what != Do::wait && action.what != Do::fold && action.what != Do::reduce;
+  bool const versioned = action.what != Do::post && action.what != Do::wait && action.what != Do::fold && action.what != Do::reduce &&
+                         action.what != Do::release;
   if (action.unit.valid()) add("unit", action.unit.v);
   if (action.chunk.valid()) add("chunk", action.chunk.v);
   if (action.micro.valid()) add("micro", action.micro.v);
@@ -84,6 +87,7 @@ std::string to_string(Posting const& posting) {
     std::string text(name(posting.what));
     if (posting.bucket.valid()) fmt::format_to(std::back_inserter(text), " bucket {}", posting.bucket.v);
     if (!posting.group.empty()) fmt::format_to(std::back_inserter(text), " group {}", posting.group);
+    if (posting.group.empty() && posting.unit.valid()) fmt::format_to(std::back_inserter(text), " unit {}", posting.unit.v);
     if (posting.axes != 0) fmt::format_to(std::back_inserter(text), " axes {}", int(posting.axes));
     if (posting.micro.valid()) fmt::format_to(std::back_inserter(text), " micro {}", posting.micro.v);
     return text;

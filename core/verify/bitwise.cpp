@@ -55,7 +55,8 @@ struct Kind {
   View (*of)(Program&, UnitId);
 };
 
-View state(Program& program, UnitId unit, Part part) { return program.store().flat(part, unit, program.store().latest(unit)); }
+/// Of the unit's own_range().
+View state(Program& program, UnitId unit, Part part) { return program.store().own(part, unit, program.store().latest(unit)); }
 
 constexpr std::array<Kind, 4> kinds = {{
     {"last gradient of ", 0, [](Program& p, UnitId u) { return gradient_total(p, u); }},
@@ -83,6 +84,9 @@ class Comparer {
       if (kind.order >= 2 && kind.order - 2 >= states) continue;
       for (std::size_t u = 0; u < spec.units.size(); ++u) unit(kind, UnitId{std::int32_t(u)});
     }
+    Sharing const sharing = program_.parts().schedule.sharing;
+    if (sharing == Sharing::optimizer || sharing == Sharing::gradients)
+      for (std::size_t u = 0; u < spec.units.size(); ++u) gathered(UnitId{std::int32_t(u)});
     for (std::size_t b = 0; b < spec.buffers.size(); ++b) buffer(BufferId{std::int32_t(b)});
     return conclude();
   }
@@ -145,11 +149,28 @@ class Comparer {
       int const order = kind.order == 0 ? parts_.catalogue[gradient].order : parts_.catalogue[updated].order + kind.order;
       Difference found;
       if (here) {
-        View const mine = part_of(kind.of(program_, unit), p);
-        found = difference(mine.data, expected.data() + std::size_t(whole[id].offset) * element, p.elements(), element, p.layout());
+        OwnPart const mine = own_part(kind.of(program_, unit), program_.store().own_range(unit), p);
+        SliceLayout const layout = p.layout();
+        std::byte const* const theirs = expected.data() + std::size_t(whole[id].offset + mine.range.begin) * element;
+        found = difference(mine.values.data, theirs, mine.range.size(), element, layout);
+        if (found.elements > 0) found.first += double(mine.range.begin);
       }
       add(kind.prefix + p.name, parts_.catalogue[gradient].module, order, whole[id].elements(), found);
     }
+  }
+
+  /// Weights as forwards read them, which the ranks have gathered from each other.
+  void gathered(UnitId unit) {
+    ModelSpec const& spec = program_.store().spec();
+    auto const whole = [&](Program& program) { return program.store().flat(Part::compute, unit, program.store().latest(unit)); };
+    std::size_t const element = width(parts_.dtype);
+    std::vector<std::byte> expected(std::size_t(spec[unit].elements) * element);
+    if (twin_) std::memcpy(expected.data(), whole(twin_->program()).data, expected.size());
+    ranks_.from_first(expected);
+    int const updated = parts_.catalogue.find(TensorKind::updated_weight, spec[unit].params.front().v);
+    TensorInfo const& info = parts_.catalogue[updated];
+    add("gathered weights of " + spec[unit].name, info.module, info.order + buffers_order, spec[unit].elements,
+        difference(whole(program_).data, expected.data(), spec[unit].elements, element));
   }
 
   std::vector<Check> conclude() {

@@ -59,10 +59,12 @@ void PartialSums::keep(Program& program, Token token) {
   std::size_t const lane = std::size_t(parts.lane);
   for (Posting const& posting : postings_of(parts.schedule.lanes[lane], token)) {
     if (posting.transfer != Transfer::collective || !posting.bucket.valid()) continue;
-    if (posting.micro.valid() && parts.schedule.micros_per_update() > 1) continue;  // reduced by parts: none of them is the whole
+    // Reduced by parts, none of which is the whole; or from a leaf that isn't kept.
+    if (posting.micro.valid() && parts.schedule.micros_per_update() > 1) continue;
+    if (program.store().config().shards.cut_gradients()) continue;
     program.stream().synchronize();
     for (Segment s : parts.schedule.buckets[lane][std::size_t(posting.bucket.v)].segments) {
-      View const sum = program.store().gradients().total(s);
+      View const sum = program.store().gradients().own(s);
       kept_[s].assign(sum.data, sum.data + sum.bytes());
     }
   }
@@ -74,11 +76,13 @@ void PartialSums::recognise(Program& program) {
   ModelSpec const& spec = program.store().spec();
   for (auto const& [segment, bytes] : kept_) {
     if (spec[segment.unit].slots > 1) continue;  // its slots have been added meanwhile
-    View const total = program.store().gradients().total(segment);
+    View const sum = program.store().gradients().own(segment);
+    Range const where = program.store().own_range(segment.unit);
+    View const before = view_at(const_cast<std::byte*>(bytes.data()), nullptr, sum.dtype, sum.dims());
     for (ParamId id : spec[segment.unit].params) {
-      View const part = part_of(total, spec[id]);
-      std::byte const* const before = bytes.data() + std::size_t(spec[id].offset) * width(part.dtype);
-      out_.findings[std::size_t(catalogue_.find(TensorKind::weight_gradient, id.v))].partial = same_bytes(part, before) ? 1 : 0;
+      View const part = own_part(sum, where, spec[id]).values;
+      bool const same = part.elements() > 0 && same_bytes(part, own_part(before, where, spec[id]).values.data);
+      out_.findings[std::size_t(catalogue_.find(TensorKind::weight_gradient, id.v))].partial = same ? 1 : 0;
     }
   }
   kept_.clear();

@@ -6,10 +6,8 @@
 namespace shardmark {
 
 View gradient_total(Program& program, UnitId unit) {
-  int slot = program.store().spec()[unit].slots;
-  for (Segment s : program.store().gradients().order())
-    if (s.unit == unit) slot = std::min(slot, s.slot);
-  return program.store().gradients().total({unit, slot});
+  Gradients const& gradients = program.store().gradients();
+  return gradients.own(gradients.summed(unit));
 }
 
 View part_of(View const& flat, ParamSpec const& param) { return slice(flat, 0, param.offset, param.offset + param.elements()); }
@@ -40,7 +38,7 @@ void Capture::before(Program& program, Action const& action, std::int64_t) {
   if (makes_first_version(action, Do::decide)) gradients(program);
   if (!makes_first_version(action, Do::update) || program.parts().optimizer.rule != Rule::sgd) return;
   program.stream().synchronize();
-  View const weights = program.store().flat(Part::master, action.unit, Version{0});
+  View const weights = program.store().own(Part::master, action.unit, Version{0});
   old_.assign(weights.data, weights.data + weights.bytes());
 }
 
@@ -58,8 +56,15 @@ void Capture::gradients(Program& program) {
   for (UnitId unit : program.store().held())
     for (ParamId id : spec[unit].params) {
       int const tensor = catalogue_.find(TensorKind::weight_gradient, id.v);
-      sink_.take({tensor, catalogue_.whole(tensor), spec[id].layout(), part_of(gradient_total(program, unit), spec[id])});
+      sink_.take(piece(tensor, spec[id], own_part(gradient_total(program, unit), program.store().own_range(unit), spec[id])));
     }
+}
+
+/// Of a parameter as the model has it: what this rank has of it is a run of its elements, or a slice.
+Piece Capture::piece(int tensor, ParamSpec const& param, OwnPart const& part) const {
+  if (part.range.size() == param.elements()) return {tensor, catalogue_.whole(tensor), param.layout(), part.values};
+  expect(param.slice.dim < 0, "pieces of a slice");
+  return {tensor, part.range, {}, part.values};
 }
 
 void Capture::scalar(TensorKind kind, double value) {
@@ -72,11 +77,14 @@ void Capture::scalar(TensorKind kind, double value) {
 void Capture::updated(Program& program, UnitId unit) {
   program.stream().synchronize();
   ModelSpec const& spec = program.store().spec();
-  View const now = program.store().flat(Part::master, unit, Version{1});
+  View const now = program.store().own(Part::master, unit, Version{1});
   View const old = view_at(old_.data(), nullptr, now.dtype, now.dims());
+  Range const where = program.store().own_range(unit);
   for (ParamId id : spec[unit].params) {
     int const tensor = catalogue_.find(TensorKind::updated_weight, id.v);
-    sink_.take({tensor, catalogue_.whole(tensor), spec[id].layout(), part_of(now, spec[id]), part_of(old, spec[id])});
+    Piece made = piece(tensor, spec[id], own_part(now, where, spec[id]));
+    made.before = own_part(old, where, spec[id]).values;
+    sink_.take(made);
   }
 }
 

@@ -41,6 +41,7 @@ class Capture final : public Observer, public Hook {
 
  private:
   void gradients(Program& program);
+  Piece piece(int tensor, ParamSpec const& param, OwnPart const& part) const;
   void scalar(TensorKind kind, double value);
   void updated(Program& program, UnitId unit);
 
@@ -53,7 +54,7 @@ class Capture final : public Observer, public Hook {
 
 /// The actions that make the first update.
 inline bool makes_first_version(Action const& action, Do what) { return action.what == what && action.version.v == 1; }
-/// The sum of a unit's gradient on this rank, once its slots are added: where the update reads it.
+/// The sum of a unit's gradient on this rank, once its slots are added, where the update reads it: of the unit's own_range().
 View gradient_total(Program& program, UnitId unit);
 /// One parameter's part of a flat view of its unit.
 View part_of(View const& flat, ParamSpec const& param);

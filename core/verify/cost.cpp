@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "verify/sharing_cost.hpp"
 #include "verify/traffic_cost.hpp"
 
 namespace shardmark {
@@ -17,6 +18,7 @@ constexpr double memory_tolerance = 0.02;
 void reductions(Candidate& candidate, std::vector<Count>& out) {
   Program& program = candidate.rig().program();
   Schedule const& schedule = program.parts().schedule;
+  if (schedule.sharing != Sharing::replicated) return;  // count_sharing()
   double buckets = 0, elements = 0;
   if (schedule.reduced_over != 0)
     for (Bucket const& bucket : schedule.buckets[std::size_t(program.parts().lane)]) {
@@ -147,6 +149,7 @@ std::vector<Check> check_costs(std::string const& part, Candidate& candidate, Pr
                                std::optional<std::vector<TrafficForm>> const& traffic, Assembly& ranks) {
   std::vector<Count> mine;
   reductions(candidate, mine);
+  count_sharing(candidate, mine);
   memory(candidate, proof, ranks.rank(), mine);
   batch_norm(candidate, mine);
   messages(candidate, mine);

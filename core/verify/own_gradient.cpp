@@ -7,9 +7,9 @@
 namespace shardmark {
 namespace {
 
-std::vector<double> values_of(View const& view, std::int64_t elements) {
-  std::vector<double> out(static_cast<std::size_t>(elements));
-  each_value(slice(view, 0, 0, elements), [&](std::int64_t i, double x) { out[std::size_t(i)] = x; });
+std::vector<double> values_of(View const& view) {
+  std::vector<double> out(std::size_t(view.elements()));
+  each_value(view, [&](std::int64_t i, double x) { out[std::size_t(i)] = x; });
   return out;
 }
 
@@ -28,12 +28,13 @@ void OwnGradientRule::before(Program& program, Action const& action, std::int64_
   if (!applies(program, action)) return;
   program.stream().synchronize();
   UnitSpec const& unit = program.store().spec()[action.unit];
-  weight_ = values_of(program.store().flat(Part::master, action.unit, Version{0}), unit.elements);
-  gradient_ = values_of(gradient_total(program, action.unit), unit.elements);
-  expected_update(program, unit);
+  weight_ = values_of(program.store().own(Part::master, action.unit, Version{0}));
+  gradient_ = values_of(gradient_total(program, action.unit));
+  Range const own = program.store().own_range(action.unit);
+  expected_update(program, std::clamp<std::int64_t>(unit.decaying - own.begin, 0, own.size()));
 }
 
-void OwnGradientRule::expected_update(Program& program, UnitSpec const& unit) {
+void OwnGradientRule::expected_update(Program& program, std::int64_t decaying) {
   OptimizerSettings const& o = program.parts().optimizer;
   std::vector<double> first(weight_.size()), second(weight_.size());
   std::array<double, scalars> decision{};
@@ -54,14 +55,15 @@ void OwnGradientRule::expected_update(Program& program, UnitSpec const& unit) {
                                  .epsilon = o.epsilon,
                                  .decay = o.weight_decay,
                                  .decay_from = 0,
-                                 .decay_to = unit.decaying});
+                                 .decay_to = decaying});
   stream_->synchronize();
 }
 
 void OwnGradientRule::after(Program& program, Action const& action, std::int64_t) {
   if (!applies(program, action)) return;
   program.stream().synchronize();
-  View const now = program.store().flat(Part::master, action.unit, Version{1});
+  View const now = program.store().own(Part::master, action.unit, Version{1});
+  Range const where = program.store().own_range(action.unit);
   double const u = 16 * unit_roundoff(now.dtype), rate = program.parts().optimizer.rate.at(0);
   ModelSpec const& spec = program.store().spec();
   for (ParamId id : spec[action.unit].params) {
@@ -69,15 +71,17 @@ void OwnGradientRule::after(Program& program, Action const& action, std::int64_t
     Finding& finding = out_.findings[tensor];
     bool moved = false;
     SliceLayout const layout = spec[id].layout();
-    each_value(part_of(now, spec[id]), [&](std::int64_t i, double x) {
-      std::size_t const at = std::size_t(spec[id].offset + i);
+    OwnPart const part = own_part(now, where, spec[id]);
+    each_value(part.values, [&](std::int64_t i, double x) {
+      std::int64_t const in_param = part.range.begin + i;
+      std::size_t const at = std::size_t(spec[id].offset + in_param - where.begin);
       double const bound = u * (std::abs(weight_[at]) + rate);
-      finding.compare(x, expected_[at], bound, layout(i));
+      finding.compare(x, expected_[at], bound, layout(in_param));
       moved = moved || x != weight_[at];
       out_.largest[tensor] = std::max(out_.largest[tensor], std::abs(expected_[at]));
       out_.largest_bound[tensor] = std::max(out_.largest_bound[tensor], bound);
     });
-    finding.not_updated = moved ? 0 : 1;
+    finding.not_updated = moved || part.range.size() == 0 ? 0 : 1;
   }
 }
 

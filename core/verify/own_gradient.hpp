@@ -16,7 +16,7 @@ class OwnGradientRule final : public Hook {
   void after(Program& program, Action const& action, std::int64_t window) override;
 
  private:
-  void expected_update(Program& program, UnitSpec const& unit);
+  void expected_update(Program& program, std::int64_t decaying);
 
   Catalogue const& catalogue_;
   Backend& ops_;

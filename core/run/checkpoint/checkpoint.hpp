@@ -42,12 +42,13 @@ class CheckpointFolder {
   CheckpointFolder(std::filesystem::path path, Existing existing);
   /// Refuses a folder that exists. @throws BadRequest that says what to do
   static void require_new(std::filesystem::path const& path);
-  /// Makes update-N of a drained program whose pieces are whole, then removes older ones. `beat` is called now and then.
+  /// Makes update-N of a drained program, whose state `held` is all there is of it, then removes older ones. `beat` is called now and then.
   /// @returns its bytes. @throws RankFailure when it can't be written: nothing but the older checkpoint is left.
-  std::int64_t save(CheckpointState const& state, Program& program, std::function<void()> const& beat);
+  std::int64_t save(CheckpointState const& state, Program& program, HeldState const& held, std::function<void()> const& beat);
 
  private:
-  void write(std::filesystem::path const& part, CheckpointState const& state, Program& program, std::function<void()> const& beat);
+  void write(std::filesystem::path const& part, CheckpointState const& state, Program& program, HeldState const& held,
+             std::function<void()> const& beat);
   void retire(std::string const& newest);
 
   std::filesystem::path path_;
@@ -63,7 +64,7 @@ class Checkpoint {
   std::string text() const;
   /// Reads all of it: every byte is as it was written, and the tensors are those of this job. @throws BadRequest
   void require_intact(Model const& model, OptimizerSettings const& optimizer) const;
-  /// Loads what this rank holds. @pre the program was made with updates_before = state().updates
+  /// Loads what this rank holds; collective over replicas. @pre the program was made with updates_before = state().updates
   void load(Program& program) const;
 
  private:

@@ -11,8 +11,8 @@ namespace shardmark {
 /// A rank's part of a named tensor.
 struct NamedPiece {
   std::string name;
-  Slice slice;
-  View view;  // contiguous, in host memory
+  Slice slice;  // dim < 0 and end > 0: elements [begin, end) of its flat index
+  View view;    // contiguous, in host memory
 };
 
 struct StoredState {
@@ -28,7 +28,16 @@ struct HeldState {
 /// What this rank holds of them, where it lies now. @pre drained
 HeldState held_state(Program& program);
 
-/// To be called when masters were loaded: weights in a narrower compute type become their rounded copies.
+/// Everything that is kept, on data rank 0; nothing elsewhere. Pieces of shared state are gathered into `memory`. Collective over replicas.
+/// @pre drained
+struct WholeState {
+  HeldState held;
+  std::unique_ptr<Pages> memory;
+};
+WholeState whole_state(Program& program);
+
+/// To be called when masters were loaded: weights in a narrower compute type become their rounded copies, and are gathered where their
+/// masters are shared. Collective over replicas.
 void refresh_compute_weights(Program& program);
 
 }  // namespace shardmark

@@ -57,13 +57,14 @@ CheckpointFolder::CheckpointFolder(fs::path path, Existing existing) : path_(std
                 {fmt::format("can't make the folder {}", text_of(path_)), error.message(), "give --save a place that you may write to"});
 }
 
-std::int64_t CheckpointFolder::save(CheckpointState const& state, Program& program, std::function<void()> const& beat) {
+std::int64_t CheckpointFolder::save(CheckpointState const& state, Program& program, HeldState const& held,
+                                    std::function<void()> const& beat) {
   std::string const name = layout::name_of(state.updates);
   fs::path const part = path_ / layout::unfinished(name), whole = path_ / name;
   try {
     fs::remove_all(part);
     fs::create_directory(part);
-    write(part, state, program, beat);
+    write(part, state, program, held, beat);
     if (int const error = sync_folder(part.native())) fail(part, error);
     std::int64_t bytes = 0;
     for (auto const& entry : fs::directory_iterator(part)) bytes += std::int64_t(entry.file_size());
@@ -80,10 +81,10 @@ std::int64_t CheckpointFolder::save(CheckpointState const& state, Program& progr
   }
 }
 
-void CheckpointFolder::write(fs::path const& part, CheckpointState const& state, Program& program, std::function<void()> const& beat) {
+void CheckpointFolder::write(fs::path const& part, CheckpointState const& state, Program& program, HeldState const& held,
+                             std::function<void()> const& beat) {
   program.stream().synchronize();
   StoredState const stored = stored_state(program.parts().model, program.parts().optimizer);
-  HeldState const held = held_state(program);
   write_tensors(part / layout::model_file, stored.weights, held.weights, beat);
   write_tensors(part / layout::optimizer_file, stored.moments, held.moments, beat);
   layout::Sizes sizes;

@@ -2,6 +2,7 @@
 // A slice of a full tensor as byte ranges; private to this folder.
 
 #include <span>
+#include <utility>
 
 #include "base/error.hpp"
 #include "model/spec.hpp"
@@ -19,6 +20,12 @@ inline std::int64_t elements_of(std::span<std::int64_t const> shape) {
 template <class F>
 void each_run(std::span<std::int64_t const> full, Slice const& slice, std::size_t element_bytes, std::size_t bytes, F&& f) {
   std::int64_t outer = 1, extent = 1, inner = elements_of(full), begin = 0, end = 1;  // all of it
+  if (slice.dim < 0 && slice.end > 0) {
+    expect(slice.begin >= 0 && slice.begin < slice.end && slice.end <= inner, "elements of the tensor");
+    begin = slice.begin;
+    end = slice.end;
+    extent = std::exchange(inner, 1);
+  }
   if (slice.dim >= 0) {
     std::size_t const dim = std::size_t(slice.dim);
     expect(dim < full.size() && slice.begin >= 0 && slice.begin <= slice.end && slice.end <= full[dim], "a slice of the tensor");

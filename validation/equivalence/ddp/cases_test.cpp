@@ -261,7 +261,7 @@ TEST(DdpCases, case_71_replicas_that_start_apart_are_made_equal) {
     Rig rig(job, {.ops = *ops, .world = world});
     auto const r = std::size_t(world.rank());
     apart[r] = rig.program().weights_hash();
-    rig.program().broadcast_weights();
+    rig.program().make_replicas_equal();
     together[r] = rig.program().weights_hash();
   });
   EXPECT_NE(apart[1], apart[0]);

@@ -312,7 +312,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Refused{{"verify", "--mutant", "x"}, {"--mutant"}}));
 
 TEST(Refusals, OptionsOfLaterVersionsAreNamed) {
-  for (char const* option : {"--link", "--zero", "--pp", "--dp", "--tp", "--expect", "--stage", "--micro-batch-size"})
+  for (char const* option : {"--link", "--zero", "--pp", "--dp", "--tp", "--expect", "--micro-batch-size"})
     EXPECT_THAT(refusal({"verify", option, "2"}), AllOf(StartsWith(option), HasSubstr("not in this version"))) << option;
 }
 

@@ -1,0 +1,8 @@
+#pragma once
+#include <memory>
+
+#include "app/strategy.hpp"
+
+namespace shardmark {
+std::unique_ptr<Strategy> make_zero();
+}
