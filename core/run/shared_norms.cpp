@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/mutant.hpp"
+
 namespace shardmark {
 
 SharedNorms::SharedNorms(ParameterStore& store, Communicator& sharers, Tensor leaves, Backend& ops, Arena& arena, Stream& stream)
@@ -46,27 +48,33 @@ View SharedNorms::mine(UnitId unit, Range where) const {
 
 void SharedNorms::take() {
   ops_.run(stream_, Fill{leaves_.view, 0});
-  for (Whole const& w : whole_)
-    ops_.run(stream_, NormLeaves{mine(w.unit, w.where), slice(leaves_.view, 0, w.leaf, w.leaf + norm_leaves(w.where.size()))});
-  if (raw_) {
-    // Sums with zeros: whatever their order, they are what one rank has.
-    ops_.run(stream_, Fill{raw_.view, 0});
-    for (std::size_t i = 0; i < cut_.size(); ++i) {
-      View const part = mine(cut_[i].unit, cut_[i].where);
-      if (part.elements() == 0) continue;
-      std::int64_t const skipped = std::max<std::int64_t>(0, store_.own_range(cut_[i].unit).begin - cut_[i].where.begin);
-      View const row = reshape(slice(raw_.view, 0, std::int64_t(i), std::int64_t(i) + 1), {norm_leaf});
-      ops_.run(stream_, Copy{part, slice(row, 0, skipped, skipped + part.elements())});
-    }
-    sum(raw_);
-    for (std::size_t i = 0; i < cut_.size(); ++i) {
-      Cut const& c = cut_[i];
-      if (owner(c.unit, c.where.begin) != sharers_.rank()) continue;
-      View const row = reshape(slice(raw_.view, 0, std::int64_t(i), std::int64_t(i) + 1), {norm_leaf});
-      ops_.run(stream_, NormLeaves{slice(row, 0, 0, c.where.size()), slice(leaves_.view, 0, c.leaf, c.leaf + 1)});
-    }
-  }
+  for (Leaves const& w : whole_)
+    ops_.run(stream_, NormLeaves{mine(w.unit, w.where), slice(leaves_.view, 0, w.first, w.first + norm_leaves(w.where.size()))});
+  if (raw_) exchange_cut_leaves();
   sum(leaves_);
+}
+
+/// Sums with zeros: whatever their order, they are what one rank has.
+void SharedNorms::exchange_cut_leaves() {
+  ops_.run(stream_, Fill{raw_.view, 0});
+  for (std::size_t i = 0; i < cut_.size(); ++i) {
+    View const part = mine(cut_[i].unit, cut_[i].where);
+    if (part.elements() == 0) continue;
+    std::int64_t const skipped = std::max<std::int64_t>(0, store_.own_range(cut_[i].unit).begin - cut_[i].where.begin);
+    ops_.run(stream_, Copy{part, slice(row(i), 0, skipped, skipped + part.elements())});
+  }
+  sum(raw_);
+  for (std::size_t i = 0; i < cut_.size(); ++i) {
+    Leaves const& c = cut_[i];
+    bool const every_holder = mutant("norm_leaf_owner_twice") && mine(c.unit, c.where).elements() > 0;
+    if (owner(c.unit, c.where.begin) != sharers_.rank() && !every_holder) continue;
+    ops_.run(stream_, NormLeaves{slice(row(i), 0, 0, c.where.size()), slice(leaves_.view, 0, c.first, c.first + 1)});
+  }
+}
+
+View SharedNorms::row(std::size_t cut_leaf) const {
+  std::int64_t const at = std::int64_t(cut_leaf);
+  return reshape(slice(raw_.view, 0, at, at + 1), {norm_leaf});
 }
 
 void SharedNorms::sum(Tensor const& tensor) {

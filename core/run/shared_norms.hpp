@@ -22,29 +22,26 @@ class SharedNorms {
   void take();
 
  private:
-  /// A leaf that isn't on one rank alone.
-  struct Cut {
+  /// Leaves side by side.
+  struct Leaves {
     UnitId unit;
-    Range where;        // flat in the unit
-    std::int64_t leaf;  // position among all leaves
-  };
-  struct Whole {
-    UnitId unit;
-    Range where;        // flat in the unit: leaves that are all here
-    std::int64_t leaf;  // the first
+    Range where;         // flat in the unit
+    std::int64_t first;  // position among all leaves
   };
   void find(UnitId unit, ParamSpec const& param, std::int64_t first_leaf);
   int owner(UnitId unit, std::int64_t element) const;
   /// Elements of the unit that this rank has, of its part of the sum.
   View mine(UnitId unit, Range where) const;
+  void exchange_cut_leaves();
+  View row(std::size_t cut_leaf) const;
   void sum(Tensor const& tensor);
 
   ParameterStore& store_;
   Communicator& sharers_;
   Backend& ops_;
   Stream& stream_;
-  std::vector<Whole> whole_;
-  std::vector<Cut> cut_;
+  std::vector<Leaves> whole_;  // that are here alone
+  std::vector<Leaves> cut_;    // one leaf each, on several ranks
   Tensor leaves_, raw_;  // raw: a row for each cut leaf
 };
 

@@ -100,7 +100,7 @@ RigParts Workbench::parts(Communicator& world, std::vector<Hook*> hooks) {
 template <class Read>
 ByUnit Workbench::after_first_update(Job const& job, Communicator& world, Weights weights, Read&& read) {
   Rig rig(job, parts(world, {}));
-  if (weights == Weights::of_first_rank) rig.program().broadcast_weights();
+  if (weights == Weights::of_first_rank) rig.program().make_replicas_equal();
   rig.program().advance(1);
   ByUnit out = leads() ? read(rig.program()) : ByUnit{};
   rig.program().drain();

@@ -27,7 +27,7 @@ class Zero final : public Strategy {
 
   /// The algorithm: what ddp does; sums and weights are whole only where they must be.
   Schedule plan(Options const& options, int) const override { return plan_sequential("zero", options.micros); }
-  Axes reduced_over() const override { return axes(Axis::data); }
+  Axes reduced_over(int) const override { return axes(Axis::data); }
   Sharing sharing(Options const& options) const override {
     return options.stage == 1 ? Sharing::optimizer : options.stage == 2 ? Sharing::gradients : Sharing::parameters;
   }

@@ -21,13 +21,14 @@ struct Mutant {
   std::string tensor;  // what it must name; empty: any
   std::string why;
   Recompute recompute = Recompute::no;
+  Sharing sharing = Sharing::replicated;
   friend std::ostream& operator<<(std::ostream& out, Mutant const& m) { return out << m.name; }
 };
 
 // clang-format off
 constexpr Net gpt = Net::gpt, convnet = Net::convnet;
 constexpr BatchNormPolicy micro = BatchNormPolicy::per_micro, sync = BatchNormPolicy::sync;
-constexpr Recompute again = Recompute::all;
+constexpr Recompute again = Recompute::all, not_again = Recompute::no;
 std::vector<Mutant> const mutants{
     {"skip_reduction",        2, 1, gpt,     micro, "fp64 gate",    "gradient of lm_head.weight",       "one bucket is never reduced"},
     {"reduce_twice",          2, 1, gpt,     micro, "fp64 gate",    "gradient of lm_head.weight",       "every gradient is R times too large"},
@@ -41,6 +42,11 @@ std::vector<Mutant> const mutants{
     {"buffers_not_broadcast", 3, 2, convnet, micro, "fp32 cost",    "broadcasts of buffers per update", "every rank keeps its own"},
     {"merge_by_local_count",  2, 1, convnet, sync,  "fp64 gate",    "output of layers.0",               "unequal pieces weigh the same"},
     {"recompute_moves_statistics", 1, 2, convnet, micro, "fp32 bitwise", "final layers.0.bn.running_mean", "twice for a micro-batch", again},
+    {"optimizer_shard_off_by_one",   3, 1, gpt, micro, "fp64 gate",    "updated lm_head.weight",          "gradients one element behind", not_again, Sharing::optimizer},
+    {"weights_not_gathered",         2, 1, gpt, micro, "fp32 cost",    "replicas with other weights",     "others' pieces stay old", not_again, Sharing::gradients},
+    {"reduce_twice",                 3, 2, gpt, micro, "fp32 cost",    "reduce-scatters per update",      "right sums, twice the traffic", not_again, Sharing::gradients},
+    {"gathered_weights_freed_early", 2, 2, gpt, micro, "fp64 gate",    "input gradient of h.1",           "backward finds other data", not_again, Sharing::parameters},
+    {"norm_leaf_owner_twice",        3, 1, gpt, micro, "fp64 gate",    "gradient norm",                   "a leaf on two ranks counts twice", not_again, Sharing::gradients},
 };
 // clang-format on
 
@@ -54,7 +60,8 @@ class Mutants : public ::testing::TestWithParam<Mutant> {
             .batch = 9,
             .steps = 3,
             .batch_norm = m.batch_norm,
-            .recompute = m.recompute};
+            .recompute = m.recompute,
+            .sharing = m.sharing};
   }
 };
 
@@ -84,7 +91,8 @@ TEST_P(Mutants, is_killed_by_the_check_that_its_row_names) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Mutants, ::testing::ValuesIn(mutants), [](auto const& of) { return of.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, Mutants, ::testing::ValuesIn(mutants), 
+                         [](auto const& of) { return of.param.name + (of.param.sharing == Sharing::replicated ? "" : "_shared"); });
 
 /// Case 33 can fail: each hop's rounding loses ones.
 TEST(FixedTree, bf16_accumulation_is_killed_by_256_and_seven_ones) {

@@ -96,9 +96,9 @@ std::vector<double> sharded(Communicator& world) {
   Arena arena({pages.data(), pages.bytes(), Place::host, Book::workspace}, ledger);
   arena.watch(*stream);
   int const n = world.size(), me = world.rank();
-  ParameterStore store(spec, {unit}, {segment}, {}, {}, {.states = 2, .shards = n, .shard = me}, arena, *ops, *stream);
+  ParameterStore store(spec, {unit}, {segment}, {}, {}, {.states = 2, .shards = {Sharing::optimizer, n, me}}, arena, *ops, *stream);
   start_weights(store);
-  std::int64_t const piece = store.shard(Part::compute, unit, Version{0}).elements();
+  std::int64_t const piece = store.piece(Part::compute, unit, Version{0}).elements();
   Tensor s = arena.make(DType::f64, {scalars}, Book::workspace, *stream);
   Tensor mine = arena.make(DType::f32, {piece}, Book::gradients, *stream),
          weights = arena.make(DType::f32, {piece * n}, Book::parameters, *stream);
@@ -108,9 +108,9 @@ std::vector<double> sharded(Communicator& world) {
     world.post(*stream, Exchange{.what = Collective::reduce_scatter, .send = store.gradients().range(segment, segment), .recv = mine})
         .wait(*stream);
     set_scalars(s.view, step);
-    View const w = store.shard(Part::compute, unit, Version{0});
+    View const w = store.piece(Part::compute, unit, Version{0});
     ops->run(*stream,
-             update_of(w, mine.view, store.shard(Part::state0, unit, {}), store.shard(Part::state1, unit, {}), s.view, me * piece));
+             update_of(w, mine.view, store.piece(Part::state0, unit, {}), store.piece(Part::state1, unit, {}), s.view, me * piece));
     ops->run(*stream, Copy{w, mine.view});
     world.post(*stream, Exchange{.what = Collective::all_gather, .send = mine, .recv = weights}).wait(*stream);
     ops->run(*stream, Copy{weights.view, store.flat(Part::compute, unit, Version{0})});

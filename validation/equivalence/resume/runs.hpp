@@ -26,9 +26,8 @@ struct Shown {
   std::map<std::string, std::vector<std::byte>> state;  // weights and moments
 };
 
-inline std::map<std::string, std::vector<std::byte>> state_of(Program& program) {
+inline std::map<std::string, std::vector<std::byte>> state_of(HeldState const& held) {
   std::map<std::string, std::vector<std::byte>> out;
-  HeldState const held = held_state(program);
   for (auto const* pieces : {&held.weights, &held.moments})
     for (NamedPiece const& piece : *pieces) out[piece.name] = {piece.view.data, piece.view.data + piece.view.bytes()};
   return out;
@@ -58,19 +57,20 @@ inline Shown run_leg(Options const& options, Job const& job, Leg const& leg) {
     if (resumed) resumed->load(rig.program());
     rig.program().advance(leg.updates);
     rig.program().drain();
+    WholeState const whole = whole_state(rig.program());
     std::lock_guard lock(mutex);
-    auto state = state_of(rig.program());
-    if (!out.state.empty()) {
+    auto state = state_of(whole.held);  // empty where another rank has collected it
+    if (!out.state.empty() && !state.empty()) {
       EXPECT_EQ(state, out.state) << "replicas differ";
     }
-    out.state = std::move(state);
+    if (!state.empty()) out.state = std::move(state);
     for (auto const& [update, ids] : hook.samples_) out.samples[update].insert(out.samples[update].end(), ids.begin(), ids.end());
     if (world.rank() != 0) return;
     out.windows = rig.program().history();
     if (leg.to.empty()) return;
     CheckpointFolder folder(leg.to, CheckpointFolder::Existing::refuse);
     CheckpointState const saved{.updates = rig.program().updates(), .learning_rate = 0, .fingerprint = fingerprint_of(options, job)};
-    folder.save(saved, rig.program(), [] {});
+    folder.save(saved, rig.program(), whole.held, [] {});
   });
   for (auto& [update, ids] : out.samples) std::sort(ids.begin(), ids.end());
   return out;
@@ -119,8 +119,8 @@ class ResumeTest : public test::DataFiles {
     o.steps = 10;
     return o;
   }
-  static Job job_for(Options const& options, int ranks) {
-    return build_job(options, *make_ddp(), ranks, options.dtype, JobPurpose::training, build_dataset(options, ranks, JobPurpose::training));
+  static Job job_for(Options const& options, int ranks, Strategy const& strategy = *make_ddp()) {
+    return build_job(options, strategy, ranks, options.dtype, JobPurpose::training, build_dataset(options, ranks, JobPurpose::training));
   }
 };
 

@@ -48,7 +48,11 @@ Job make_job(Case const& c, DType dtype) {
   if (c.replicas == 1) {
     job.schedule = lower(schedule, blocks, 0, Overlap::off);
   } else {
-    schedule = bucket(schedule, blocks, {.cap_bytes = 64 << 10, .first_cap_bytes = 8 << 10, .element_bytes = width(dtype)});
+    BucketRule rule{.cap_bytes = 64 << 10, .first_cap_bytes = 8 << 10, .element_bytes = width(dtype)};
+    schedule.sharing = c.sharing;
+    if (c.sharing != Sharing::replicated) rule = {.cap_bytes = 1, .first_cap_bytes = 1};
+    if (c.sharing == Sharing::gradients || c.sharing == Sharing::parameters) schedule.sum.inside = Inside::replicas;
+    schedule = bucket(schedule, blocks, rule);
     job.schedule = lower(schedule, blocks, axes(Axis::data), Overlap::on);
   }
   return job;

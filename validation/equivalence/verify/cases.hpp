@@ -22,6 +22,7 @@ struct Case {
   Determinism determinism = Determinism::deterministic;
   BatchNormPolicy batch_norm = BatchNormPolicy::per_micro;
   Recompute recompute = Recompute::no;
+  Sharing sharing = Sharing::replicated;
 };
 
 /// `ddp` made by hand: each rank one replica; buckets of a few parameters, reduced while backward runs. One replica: `serial`.
