@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <tuple>
 
 #include "app/bench.hpp"
 #include "app/describe.hpp"
@@ -50,6 +51,11 @@ void print_run(RankContext const& context, BenchRun const& run, record::Record c
   auto const& m = r.memory_bytes;
   print_row("ledger peak, MiB", fmt::format("{:.2f}", to_mib(m.ledger_peak)),
             fmt::format("planned {:.2f}, ratio {:.4f}, rank {}", to_mib(m.predicted.value_or(0)), m.ratio.value_or(0), m.rank));
+  if (auto const& state = run.formula.state)
+    for (auto const& [what, kept, formula] : {std::tuple{"parameters", m.parameters, state->weights},
+                                              {"gradients", m.gradients, state->gradients},
+                                              {"optimizer", m.optimizer, state->optimizer}})
+      print_row(fmt::format("  {}, MiB", what), fmt::format("{:.2f}", to_mib(kept)), fmt::format("formula {:.2f}", to_mib(formula)));
   print_row("allocations in steps", fmt::format("{}", m.allocations_after_warmup.value_or(-1)), "by our code, after warm-up");
   if (run.checkpoints.saved > 0)
     print_row(

@@ -110,23 +110,23 @@ std::string implementation_of(RankContext const& context, Job const& job) {
   return fmt::format("{}, {}", context.world.name(), job.reduction == Reduction::fixed_tree ? "fixed tree" : "vendor's");
 }
 
-/// What tensor-parallel layers exchange by one collective, over all purposes that have a formula.
-std::optional<record::Comm> tensor_comm(RankContext const& context, BenchRun const& run, Collective what) {
+/// What is exchanged along an axis by one collective, over all purposes that have a formula.
+std::optional<record::Comm> comm_along(Axis axis, RankContext const& context, BenchRun const& run, Collective what) {
   record::Comm c;
   c.op = std::string(name(what));
-  c.axis = "tp";
+  c.axis = axis == Axis::tensor ? "tp" : "dp";
   c.implementation = implementation_of(context, run.job);
   double const samples = double(run.job.global_batch), micros = run.job.micros;
   for (DryRun::Traffic const& t : run.plan.collectives) {
     auto const formula = formula_bytes(t, run.job, run.formula);
-    if (t.axes != axes(Axis::tensor) || t.what != what || !formula) continue;
+    if (t.axes != axes(axis) || t.what != what || !formula) continue;
     c.calls_per_step += t.calls;
     c.size_bytes += t.bytes;
     c.bus_bytes_per_rank += t.sent_bytes;
   }
   if (c.calls_per_step == 0) return std::nullopt;
   for (TrafficForm const& form : run.formula.traffic) {
-    if (form.what != what) continue;
+    if (form.axes != axes(axis) || form.what != what) continue;
     c.calls_predicted += std::int64_t(form.calls * micros);
     c.bus_bytes_predicted += std::int64_t(form.sent_bytes(micros, samples));
   }
@@ -160,8 +160,10 @@ std::vector<record::Comm> describe_comm(RankContext const& context, BenchRun con
     c.nic_over_formula = Measured<double>::missing("no network card was used");
     out.push_back(c);
   }
+  // Weights that replicas share.
+  if (auto comm = comm_along(Axis::data, context, run, Collective::all_gather)) out.push_back(std::move(*comm));
   for (Collective what : {Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather})
-    if (auto comm = tensor_comm(context, run, what)) out.push_back(std::move(*comm));
+    if (auto comm = comm_along(Axis::tensor, context, run, what)) out.push_back(std::move(*comm));
   return out;
 }
 

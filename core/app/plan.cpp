@@ -77,6 +77,9 @@ void print_plan(Plan const& plan, Options const& options) {
   if (!first.collectives.empty() || first.messages > 0) fmt::print("\n{}", traffic_table(first, plan.job, plan.prediction, 0));
   print_buckets(plan);
   print_memory(plan);
+  if (auto const& state = plan.prediction.state)
+    fmt::print("formula: parameters {:.2f}, gradients {:.2f} a sum, optimizer {:.2f}\n", to_mib(state->weights), to_mib(state->gradients),
+               to_mib(state->optimizer));
   fmt::print("\npredicted             {:.1f} ms a step, of which {:.2f} ms exposed communication\n", plan.step.step_seconds * 1e3,
              plan.step.exposed_seconds * 1e3);
   fmt::print(
@@ -114,6 +117,9 @@ std::string plan_json(Plan const& plan, Options const& options) {
                       {"bubble_fraction", plan.step.bubble_fraction},
                       {"reductions", plan.prediction.reductions},
                       {"wire_elements", plan.prediction.wire_elements}};
+  if (auto const& state = plan.prediction.state)
+    out["predicted"]["model_state_bytes"] = {
+        {"parameters", state->weights}, {"gradients", state->gradients}, {"optimizer", state->optimizer}};
   return out.dump();
 }
 

@@ -145,15 +145,16 @@ Costs predicted_costs(Job const& job, std::span<double const> seconds_of_lane, P
     for (Action const& action : job.schedule.lanes[lane].body) total += relative_cost(action, blocks);
     unit.push_back(total > 0 ? seconds_of_lane[lane] / job.updates_per_batch() / total : 0);
   }
-  double const element_bytes = double(width(accumulator(job.model->dtype)));
+  double const sum_bytes = double(width(accumulator(job.model->dtype))), weight_bytes = double(width(job.model->dtype));
   int const n = job.mesh.data;
   Costs costs;
   costs.action = [=](Action const& action, int lane) { return unit[std::size_t(lane)] * relative_cost(action, blocks); };
   costs.transfer = [=, &job](Posting const& p, Schedule const& s) {
     if (p.transfer != Transfer::collective) return probe.message.message_seconds(boundary_bytes(job, p.edge));
-    if (n == 1 || !p.bucket.valid()) return 0.0;
-    double const bytes = double(s.buckets.front()[std::size_t(p.bucket.v)].elements) * element_bytes;
-    return probe.all_reduce_alpha_seconds + 2.0 * (n - 1) / n * bytes / probe.all_reduce_bytes_per_second;
+    if (n == 1 || !p.group.empty()) return 0.0;
+    double const bytes = double(elements_of(p, s)) * (p.what == Collective::all_gather ? weight_bytes : sum_bytes);
+    double const ways = p.what == Collective::all_reduce ? 2 : 1;  // its halves are a reduce-scatter and an all-gather
+    return probe.all_reduce_alpha_seconds + ways * (n - 1) / n * bytes / probe.all_reduce_bytes_per_second;
   };
   return costs;
 }

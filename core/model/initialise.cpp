@@ -38,11 +38,12 @@ void initialise(Model const& model, ParameterStore& store, Backend& ops, Stream&
     std::int64_t const elements = param.elements();
     View const from = view_at(reinterpret_cast<std::byte*>(values.data()), nullptr, DType::f64, Shape{&elements, 1});
     Version const latest = store.latest(param.unit);
-    if (!store.config().shards.cut_weights()) {
-      View const whole = store.flat(Part::compute, param.unit, latest);
-      ops.run(stream, Copy{from, slice(whole, 0, param.offset, param.offset + elements)});
-    }
     for (Part part : {Part::compute, Part::master}) {
+      if (part == Part::compute && !store.config().shards.cut_weights()) {
+        View const whole = store.flat(part, param.unit, latest);
+        ops.run(stream, Copy{from, slice(whole, 0, param.offset, param.offset + elements)});
+        continue;
+      }
       OwnPart const own = own_part(store.own(part, param.unit, latest), store.own_range(param.unit), param);
       ops.run(stream, Copy{slice(from, 0, own.range.begin, own.range.end), own.values});
     }

@@ -42,7 +42,7 @@ class SharedNorms {
   Stream& stream_;
   std::vector<Leaves> whole_;  // that are here alone
   std::vector<Leaves> cut_;    // one leaf each, on several ranks
-  Tensor leaves_, raw_;  // raw: a row for each cut leaf
+  Tensor leaves_, raw_;        // raw: a row for each cut leaf
 };
 
 }  // namespace shardmark

@@ -53,8 +53,7 @@ std::string brief(Schedule const& schedule) {
 }
 
 TEST(Sharing, Stage1ScattersOnceAndGathersWhatWasUpdated) {
-  EXPECT_EQ(brief(shared({Sharing::optimizer, 2, 2}).schedule),
-            "f0 f1 b1 ~1 b0 ~0 f0 f1 b1 ~1 r1 b0 ~0 r0 R1 R0 decide u0 g0 u1 g1 G0 G1");
+  EXPECT_EQ(brief(shared({Sharing::optimizer, 2, 2}).schedule), "f0 f1 b1 ~1 b0 ~0 f0 f1 b1 ~1 r1 b0 ~0 r0 R1 R0 decide u0 g0 u1 g1 G0 G1");
 }
 
 TEST(Sharing, Stage2HoldsWholeLeavesOfTwoBlocksAtMost) {
