@@ -2,6 +2,7 @@
 
 #include "app/compare.hpp"
 #include "strategies/ddp/ddp.hpp"
+#include "strategies/dp/dp.hpp"
 #include "strategies/gpipe/gpipe.hpp"
 #include "strategies/model_parallel/model_parallel.hpp"
 #include "strategies/pipedream/pipedream.hpp"
@@ -12,6 +13,7 @@ int main(int argc, char** argv) {
   std::vector<std::unique_ptr<shardmark::Strategy>> strategies;
   strategies.push_back(shardmark::make_serial());
   strategies.push_back(shardmark::make_ddp());
+  strategies.push_back(shardmark::make_dp());
   strategies.push_back(shardmark::make_model_parallel());
   strategies.push_back(shardmark::make_gpipe());
   strategies.push_back(shardmark::make_pipedream());

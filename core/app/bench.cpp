@@ -41,13 +41,14 @@ void print_run(RankContext const& context, BenchRun const& run, record::Record c
             fmt::format("of {:.1f} GFLOP/s a rank, measured in this job", run.probe.matmul_flops_per_second * 1e-9));
   for (record::Comm const& c : r.comm) {
     print_row(c.op + " a step", fmt::format("{}", c.calls_per_step), fmt::format("predicted {}", c.calls_predicted));
-    print_row("  sent a rank, MB", fmt::format("{:.3f}", double(c.bus_bytes_per_rank) * 1e-6),
+    print_row(c.op == "gather" ? "  taken by rank 0, MB" : "  sent a rank, MB", fmt::format("{:.3f}", double(c.bus_bytes_per_rank) * 1e-6),
               fmt::format("formula {:.3f}", double(c.bus_bytes_predicted) * 1e-6));
     print_row("  exposed ms", fmt::format("{:.2f}", c.exposed_seconds.value_or(0) * 1e3),
               fmt::format("predicted {:.2f}", run.prediction.exposed_seconds * 1e3));
   }
   if (run.stages) fmt::print("{}", stage_table(*run.stages, run.formula.pipeline ? run.formula.pipeline->bubble : std::nullopt));
   if (!run.plan.collectives.empty() || run.plan.messages > 0) fmt::print("{}", traffic_table(run.plan, run.job, run.formula, 0));
+  if (run.shares) fmt::print("{}", share_table(*run.shares, run.job));
   auto const& m = r.memory_bytes;
   print_row("ledger peak, MiB", fmt::format("{:.2f}", to_mib(m.ledger_peak)),
             fmt::format("planned {:.2f}, ratio {:.4f}, rank {}", to_mib(m.predicted.value_or(0)), m.ratio.value_or(0), m.rank));

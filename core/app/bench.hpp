@@ -8,6 +8,7 @@
 #include "app/main.hpp"
 #include "app/measure.hpp"
 #include "app/predict.hpp"
+#include "app/rank_shares.hpp"
 #include "app/stages.hpp"
 #include "record/record.hpp"
 
@@ -45,6 +46,7 @@ struct BenchRun {
   SaveCost checkpoints;
   std::string unsaved;                          // why a checkpoint couldn't be written, on rank 0; it ended the run
   std::optional<StageReport> stages;            // of a pipeline, measured after the timed steps; needs warm-up steps
+  std::optional<RankShares> shares;             // of the centralised way, over the timed steps
   std::optional<record::PhasesSeconds> phases;  // of a few updates traced after the timed ones
   bool nonfinite() const;
 };

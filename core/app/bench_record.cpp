@@ -150,7 +150,7 @@ std::vector<record::Comm> describe_comm(RankContext const& context, BenchRun con
     c.calls_per_step = run.reductions_per_update;
     c.calls_predicted = run.formula.reductions;
     c.size_bytes = t.bytes;
-    c.bus_bytes_per_rank = t.sent_bytes;
+    c.bus_bytes_per_rank = std::max(t.sent_bytes, t.received_bytes);  // of a gather, what rank 0 takes
     c.bus_bytes_predicted = std::int64_t(run.formula.wire_elements * double(width(accumulator(run.job.model->dtype))));
     if (n > 1) c.busbw_probe_GBps = run.probe.all_reduce_bytes_per_second * 1e-9;
     c.busbw_GBps = Measured<double>::missing("the time of one collective isn't seen from a blocked wait");

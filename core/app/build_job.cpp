@@ -113,7 +113,7 @@ Schedule refined_schedule(Strategy const& strategy, Options const& options, std:
 /// Gradients in buckets, communication. Refers to its arguments.
 Lowering lowering_for(Strategy const& strategy, Options const& options, std::vector<BlockShape> const& blocks, int ranks) {
   return [&, over = strategy.reduced_over(ranks)](Schedule const& recomputing) {
-    BucketRule const rule = recomputing.sharing == Sharing::replicated ? bucket_rule(options) : each_segment_alone;
+    BucketRule const rule = sum_of(recomputing.sharing) == Collective::reduce_scatter ? each_segment_alone : bucket_rule(options);
     Schedule const bucketed = over != 0 ? bucket(recomputing, blocks, rule) : recomputing;
     return lower(bucketed, blocks, over, options.overlap ? Overlap::on : Overlap::off);
   };

@@ -119,6 +119,8 @@ void take(Entrant& e, BenchRun const& run, record::Record const& record) {
   if (run.job.mesh.pipeline > 1 && r.bubble_fraction.value) e.bubble.push_back(*r.bubble_fraction.value);
   if (run.stages)
     for (StageReport::Stage const& stage : run.stages->stages) e.sent_bytes = std::max(e.sent_bytes, stage.sent_bytes);
+  if (run.shares)
+    for (RankShare const& share : run.shares->ranks) e.sent_bytes = std::max(e.sent_bytes, share.counted.sent);
   e.first_loss = r.loss.first.value_or(0);
   e.loss = r.loss.last.value_or(0);
   if (run.evaluated) e.evaluated = run.evaluated;
@@ -187,7 +189,7 @@ Exit compare_on_ranks(RankContext const& context) {
 constexpr char const* overview =
     "shardmark: benchmarks and proofs for training neural networks on many processors\n\n"
     "  shardmark compare [options]   all strategies at one model, batch and seed, in one table\n"
-    "  serial | ddp | accumulation | model_parallel | gpipe | pipedream | tensor_parallel plan|verify|bench [options]   one strategy\n\n"
+    "  serial | ddp | dp | accumulation | model_parallel | gpipe | pipedream | tensor_parallel | zero plan|verify|bench [options]\n\n"
     "Every program has --help and --version.\n";
 
 }  // namespace

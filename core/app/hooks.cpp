@@ -89,9 +89,11 @@ ParamId InjectHook::target(Program& program) const {
   return ParamId{std::int32_t(at - spec.params.begin())};
 }
 
-/// What this rank updates by.
+/// What this rank updates by, or gives to the rank that does.
 View InjectHook::gradient(Program& program, ParamId param) const {
   ParamSpec const& spec = program.parts().model.spec[param];
+  Gradients const& gradients = program.store().gradients();
+  if (program.parts().schedule.sharing == Sharing::root) return part_of(gradients.total(gradients.summed(spec.unit)), spec);
   return own_part(gradient_total(program, spec.unit), program.store().own_range(spec.unit), spec).values;
 }
 
@@ -163,7 +165,8 @@ namespace {
 bool holds(Job const& job, int rank, std::string const& tensor) {
   int const lane = rank / (job.mesh.data * job.mesh.tensor);
   Shards shards{.sharing = job.schedule.sharing};
-  if (shards.sharing != Sharing::replicated) shards.count = job.mesh.data, shards.mine = rank / job.mesh.tensor % job.mesh.data;
+  if (shards.sharing != Sharing::replicated && shards.sharing != Sharing::root)
+    shards.count = job.mesh.data, shards.mine = rank / job.mesh.tensor % job.mesh.data;
   for (std::size_t b = 0; b < job.model->blocks.size(); ++b) {
     if (job.schedule.lane_of_chunk[b] != lane) continue;
     for (UnitId unit : job.model->blocks[b].reads)
@@ -194,6 +197,8 @@ void require_possible(Fault const& fault, Job const& job, std::int64_t updates) 
       fault.tensor.empty() || holds(job, fault.rank, fault.tensor),
       {fmt::format("--inject names {} on rank {}", fault.tensor, fault.rank),
        shared ? "its gradient is on other ranks" : "another stage has it", shared ? "name another rank" : "name a rank of that stage"});
+  require_input(!(job.schedule.sharing == Sharing::root && fault.kind == Fault::Kind::drop_reduction && fault.rank != 0),
+                {fmt::format("--inject drop-reduction on rank {}", fault.rank), "rank 0 alone adds gradients", "name rank 0"});
   bool const cut = job.schedule.sharing == Sharing::gradients || job.schedule.sharing == Sharing::parameters;
   require_input(!(cut && fault.kind == Fault::Kind::drop_reduction),
                 {"--inject drop-reduction with shared gradients", "no rank keeps a whole gradient of its own that it could use instead",

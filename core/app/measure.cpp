@@ -112,7 +112,7 @@ Measurement measure(Rig& rig, Communicator& world, std::int64_t warmup, std::int
   // The ranks of a pipeline that isn't drained wait for each other's next step: they must not meet before it.
   program.drain();
   std::size_t const before = program.history().size();
-  double const waited = program.waiting_seconds(), blocked = rig.data_blocked_seconds();
+  double const waited = program.waiting_seconds(), decided = program.deciding_seconds(), blocked = rig.data_blocked_seconds();
   exchange.sync();
   AllocationCounts const counts = allocations();
   std::int64_t const begin = now_ns();
@@ -136,8 +136,12 @@ Measurement measure(Rig& rig, Communicator& world, std::int64_t warmup, std::int
     for (auto const& rank : out.by_rank) worst = std::max(worst, rank[s]);
     out.step_seconds.push_back(worst);
   }
-  out.waiting_seconds = exchange.max((program.waiting_seconds() - waited) / n);
-  out.data_seconds = exchange.max((rig.data_blocked_seconds() - blocked) / n);
+  for (auto const& of_rank : exchange.gather({(program.waiting_seconds() - waited) / n, (program.deciding_seconds() - decided) / n,
+                                              (rig.data_blocked_seconds() - blocked) / n})) {
+    out.blocked.push_back({of_rank[0], of_rank[1], of_rank[2]});
+    out.waiting_seconds = std::max(out.waiting_seconds, of_rank[0]);
+    out.data_seconds = std::max(out.data_seconds, of_rank[2]);
+  }
   out.allocations = std::int64_t(exchange.max(double(made.ours)));
   out.stopped = !goes_on();
   auto const& history = program.history();

@@ -34,9 +34,13 @@ struct Measurement {
   double first_loss = 0;                     // of the run's first update, warm-up included
   double waiting_seconds = 0;                // in waits for communication, per update, largest over ranks
   double data_seconds = 0;                   // blocked on data, per update, largest over ranks
-  std::int64_t allocations = 0;              // ours, in the timed loop, largest over ranks
-  bool stopped = false;                      // a signal asked for an early end, or a pause did
-  std::int64_t counted = 0;                  // loss terms (tokens or samples) processed in the timed loop
+  struct Blocked {
+    double waiting_seconds = 0, deciding_seconds = 0, data_seconds = 0;
+  };
+  std::vector<Blocked> blocked;  // of each rank, per update
+  std::int64_t allocations = 0;  // ours, in the timed loop, largest over ranks
+  bool stopped = false;          // a signal asked for an early end, or a pause did
+  std::int64_t counted = 0;      // loss terms (tokens or samples) processed in the timed loop
   Measured<std::int64_t> pss_peak;
 };
 

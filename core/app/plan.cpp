@@ -10,6 +10,7 @@
 #include "app/describe.hpp"
 #include "app/main.hpp"
 #include "app/plan.hpp"
+#include "app/rank_shares.hpp"
 #include "app/recompute_table.hpp"
 #include "app/traffic_table.hpp"
 #include "comm/fabric.hpp"
@@ -35,6 +36,16 @@ void print_buckets(Plan const& plan) {
       for (Segment s : b.segments) units += fmt::format(" {}", plan.job.model->spec[s.unit].name);
       fmt::print("  bucket {:<3} {:>12} elements {:>10.2f} MiB {}\n", b.id.v, b.elements, to_mib(b.elements * std::int64_t(bytes)), units);
     }
+}
+
+/// Rank 0 moves more than the others.
+void print_volumes(Plan const& plan) {
+  fmt::print("                      above: rank 0; every rank, MB (formula):\n");
+  for (std::size_t r = 0; r < plan.ranks.size(); ++r) {
+    Volume const counted = counted_volume(plan.ranks[r]), formula = formula_volume(plan.job, int(r));
+    fmt::print("  rank {:<4}           sent {:.3f} ({:.3f}), received {:.3f} ({:.3f})\n", r, double(counted.sent) * 1e-6,
+               double(formula.sent) * 1e-6, double(counted.received) * 1e-6, double(formula.received) * 1e-6);
+  }
 }
 
 /// "weight_versions" is wider than its numbers.
@@ -75,6 +86,7 @@ void print_plan(Plan const& plan, Options const& options) {
   DryRun const& first = plan.ranks.front();
   fmt::print("per rank and update   {:.3f} GFLOP\n", flops_of(first) * 1e-9);
   if (!first.collectives.empty() || first.messages > 0) fmt::print("\n{}", traffic_table(first, plan.job, plan.prediction, 0));
+  if (plan.job.scatters()) print_volumes(plan);
   print_buckets(plan);
   print_memory(plan);
   if (auto const& state = plan.prediction.state)

@@ -135,6 +135,24 @@ double relative_cost(Action const& action, std::vector<BlockShape> const& blocks
   return action.chunk.valid() ? seconds_of(blocks[std::size_t(action.chunk.v)]).of(action) : 0.0;
 }
 
+/// Of an array over n ranks, what passes the busiest rank's link.
+double share_on_wire(Collective what, int n) {
+  switch (what) {
+    case Collective::broadcast:
+      return 1;
+    case Collective::gather:
+    case Collective::scatter:
+      return n - 1;
+    case Collective::all_reduce:
+      return 2.0 * (n - 1) / n;
+    case Collective::reduce_scatter:
+    case Collective::all_gather:
+    case Collective::all_to_all:
+      return 1.0 * (n - 1) / n;
+  }
+  return 0;
+}
+
 }  // namespace
 
 Costs predicted_costs(Job const& job, std::span<double const> seconds_of_lane, Probe const& probe) {
@@ -152,9 +170,8 @@ Costs predicted_costs(Job const& job, std::span<double const> seconds_of_lane, P
   costs.transfer = [=, &job](Posting const& p, Schedule const& s) {
     if (p.transfer != Transfer::collective) return probe.message.message_seconds(boundary_bytes(job, p.edge));
     if (n == 1 || !p.group.empty()) return 0.0;
-    double const bytes = double(elements_of(p, s)) * (p.what == Collective::all_gather ? weight_bytes : sum_bytes);
-    double const ways = p.what == Collective::all_reduce ? 2 : 1;  // its halves are a reduce-scatter and an all-gather
-    return probe.all_reduce_alpha_seconds + ways * (n - 1) / n * bytes / probe.all_reduce_bytes_per_second;
+    double const bytes = double(elements_of(p, s)) * (p.unit.valid() ? weight_bytes : sum_bytes);
+    return probe.all_reduce_alpha_seconds + share_on_wire(p.what, n) * bytes / probe.all_reduce_bytes_per_second;
   };
   return costs;
 }

@@ -68,7 +68,7 @@ class Strategy {
   virtual Lag lag(Options const&, int /*ranks*/) const { return {}; }
   /// The axes over which gradients are reduced; 0: none.
   virtual Axes reduced_over(int /*ranks*/) const { return 0; }
-  /// What the ranks along those axes keep pieces of.
+  /// What the ranks along those axes keep of an update.
   virtual Sharing sharing(Options const&) const { return Sharing::replicated; }
   virtual Prediction predict(Options const& options, std::vector<BlockShape> const& blocks, int ranks) const = 0;
   /// Part of `verify`, behind its proof. Collective.

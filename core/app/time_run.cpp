@@ -15,6 +15,23 @@ namespace {
 constexpr std::size_t spans_of_trace = 1 << 16;
 constexpr std::int64_t stage_batches = 5;
 
+/// The same work with everything on every replica, as ddp does it.
+class AllReducing final : public Strategy {
+ public:
+  explicit AllReducing(Strategy const& of) : of_(of) {}
+  std::string name() const override { return of_.name(); }
+  std::optional<Refusal> refuse(Options const& options, int ranks) const override { return of_.refuse(options, ranks); }
+  MeshShape mesh(Options const& options, int ranks) const override { return of_.mesh(options, ranks); }
+  Schedule plan(Options const& options, int ranks) const override { return of_.plan(options, ranks); }
+  Axes reduced_over(int ranks) const override { return of_.reduced_over(ranks); }
+  Prediction predict(Options const& options, std::vector<BlockShape> const& blocks, int ranks) const override {
+    return of_.predict(options, blocks, ranks);
+  }
+
+ private:
+  Strategy const& of_;
+};
+
 /// Heartbeat and progress after every update, checkpoints, and the costs of actions in warm-up steps, but for the first.
 class Between final : public BetweenUpdates {
  public:
@@ -138,6 +155,10 @@ BenchRun time_run(RankContext const& context, std::shared_ptr<Dataset const> con
   for (std::size_t b = 0; b < books; ++b) out.peak_by_book[b] = rig.ledger().peak(Book(b));
   for (std::size_t b = 0; b < blocks.size(); ++b) out.forward_seconds.push_back(warm.median(Do::forward, std::int32_t(b)));
   out.replicas_equal = replicas_equal(rig);
+  if (out.job.scatters())
+    out.shares =
+        share_out(context.world, out.measured, out.plan, out.probe, out.peak_by_book, out.peak_mine,
+                  build_job(options, AllReducing(context.strategy), context.world.size(), options.dtype, JobPurpose::training, data));
   // Before the traced steps, which train on: how many there are depends on the strategy.
   if (options.evaluate) out.evaluated = evaluate(rig, context, exchange);
   if (!out.measured.stopped) {

@@ -19,8 +19,9 @@ TrafficForm const* form_of(DryRun::Traffic const& row, Prediction const& predict
   return at == forms.end() ? nullptr : &*at;
 }
 
+/// By collectives in which each rank sends alike.
 bool sums_gradients(DryRun::Traffic const& row, Prediction const& prediction) {
-  return row.purpose == "gradients" && prediction.reductions > 0;
+  return row.purpose == "gradients" && row.what != Collective::gather && prediction.reductions > 0;
 }
 
 constexpr char const* columns = " {:<8} {:<28} {:<14} {:>5} {:>8} {:>8}";  // a line of 100 holds 21 more letters

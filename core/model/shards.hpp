@@ -15,8 +15,11 @@ struct Shards {
   int count = 1;  // of pieces; 1 with Sharing::replicated
   int mine = 0;
 
-  std::int64_t piece(std::int64_t elements) const { return (elements + count - 1) / count; }
-  std::int64_t padded(std::int64_t elements) const { return piece(elements) * count; }
+  std::int64_t piece(std::int64_t elements) const {
+    if (sharing == Sharing::root) return mine == 0 ? elements : 0;
+    return (elements + count - 1) / count;
+  }
+  std::int64_t padded(std::int64_t elements) const { return sharing == Sharing::root ? elements : piece(elements) * count; }
   /// What this rank updates of a unit, without padding; the whole unit when nothing is shared.
   Range own(std::int64_t elements) const {
     std::int64_t const begin = std::min(elements, mine * piece(elements));

@@ -80,6 +80,19 @@ ProgramParts program_parts(Job const& job, Backend& ops, Arena& arena, Mesh& mes
           .tensor_parts = job.plays_parts};
 }
 
+ScatterParts scatter_parts(Job const& job, Mesh& mesh, BatchSource* source, Values values, Arena& arena, Backend& ops) {
+  return {mesh.over(axes(Axis::data)), job.scatter_layout(), source, values, arena, ops};
+}
+
+/// What this rank reads: its own micro-batches, or, where rank 0 reads for all, everybody's or nothing.
+std::optional<Cut> cut_of(Job const& job, int replica) {
+  if (!job.scatters()) return job.cut(replica);
+  if (replica > 0) return std::nullopt;
+  Cut all = job.cut(0);
+  all.all_replicas = true;
+  return all;
+}
+
 constexpr std::size_t meta_slab = std::size_t(1) << 42;  // of address space; many thread ranks may plan at once
 constexpr std::int64_t warm_batches = 2, counted_batches = 2;
 
@@ -127,7 +140,9 @@ DryRun dry_run(Job const& job, int rank, Hook* hook) {
   Arena arena(meta->reserve(meta_slab, Place::host), ledger);
   std::int64_t const warm = batches_to_warm(job);
   ShapesOnly shapes(job, mesh.coordinate(Axis::data), warm + 1);
-  ProgramParts parts = program_parts(job, *meta, arena, mesh, shapes);
+  std::optional<ScatteredBatches> scattered;
+  if (job.scatters()) scattered.emplace(scatter_parts(job, mesh, &shapes, Values::none, arena, *meta));
+  ProgramParts parts = program_parts(job, *meta, arena, mesh, scattered ? static_cast<BatchSource&>(*scattered) : shapes);
   parts.values = Values::none;
   if (hook != nullptr) parts.hooks = {hook};
   Program program(std::move(parts));
@@ -144,7 +159,7 @@ DryRun dry_run(Job const& job, int rank, Hook* hook) {
   });
   for (auto const& [key, count] : traffic.collectives())
     out.collectives.push_back({key.what, std::string(key.purpose), key.axes, count.calls / counted_batches, count.bytes / counted_batches,
-                               count.sent_bytes / counted_batches});
+                               count.sent_bytes / counted_batches, count.received_bytes / counted_batches});
   Traffic::Count const sent = traffic.total(Direction::send);
   out.messages = sent.calls / counted_batches;
   out.message_bytes = sent.bytes / counted_batches;
@@ -163,9 +178,14 @@ Rig::Rig(Job const& job, RigParts parts)
   arena_ = std::make_unique<Arena>(parts.slab ? *parts.slab : parts.ops.reserve(bytes, Place::host), ledger_);
   std::int64_t first = parts.updates_before / job_.updates_per_batch();
   if (mutant("resume_with_first_shuffle")) first %= sampler_.updates_per_epoch();
-  loader_ = std::make_unique<Loader>(*job_.data, sampler_, job_.cut(mesh_->coordinate(Axis::data)), job_.prefetch, first);
-  source_ = std::make_unique<FromLoader>(*loader_);
-  ProgramParts program = program_parts(job_, parts.ops, *arena_, *mesh_, *source_);
+  if (auto const cut = cut_of(job_, mesh_->coordinate(Axis::data))) {
+    int const ahead = job_.scatters() ? job_.prefetch * job_.replicas : job_.prefetch;
+    loader_ = std::make_unique<Loader>(*job_.data, sampler_, *cut, ahead, first);
+    source_ = std::make_unique<FromLoader>(*loader_);
+  }
+  if (job_.scatters())
+    scattered_ = std::make_unique<ScatteredBatches>(scatter_parts(job_, *mesh_, source_.get(), Values::real, *arena_, parts.ops));
+  ProgramParts program = program_parts(job_, parts.ops, *arena_, *mesh_, scattered_ ? static_cast<BatchSource&>(*scattered_) : *source_);
   program.observer = parts.observer;
   program.hooks = std::move(parts.hooks);
   program.updates_before = parts.updates_before;

@@ -10,6 +10,7 @@
 #include "comm/mesh.hpp"
 #include "data/dataset.hpp"
 #include "run/program.hpp"
+#include "run/scattered_batches.hpp"
 #include "schedule/check.hpp"
 
 namespace shardmark {
@@ -45,6 +46,9 @@ struct Job {
   /// Windows of the schedule that one global batch makes.
   int updates_per_batch() const { return update == UpdateOf::micro ? micros : 1; }
   Model const& model_of(int tensor_coordinate) const { return parts.empty() ? *model : *parts[std::size_t(tensor_coordinate)]; }
+  /// Rank 0 reads for all.
+  bool scatters() const { return schedule.sharing == Sharing::root && mesh.data > 1; }
+  ScatterLayout scatter_layout() const { return {data->shape(), global_batch, replicas, micros}; }
   Sampler sampler() const { return Sampler(data->size(), global_batch, seed); }
 };
 
@@ -72,6 +76,7 @@ struct DryRun {
     std::string purpose;
     Axes axes = 0;
     std::int64_t calls = 0, bytes = 0, sent_bytes = 0;  // per global batch: of the arrays that were given; that a ring would send
+    std::int64_t received_bytes = 0;                    // by the same
   };
   std::vector<Traffic> collectives;
   std::int64_t message_bytes = 0, messages = 0;  // sent per global batch
@@ -100,7 +105,7 @@ class Rig {
   Ledger& ledger() { return ledger_; }
   Job const& job() const { return job_; }
   /// Time in which steps were blocked on data.
-  double data_blocked_seconds() const { return loader_->blocked_seconds(); }
+  double data_blocked_seconds() const { return scattered_ ? scattered_->blocked_seconds() : loader_->blocked_seconds(); }
 
  private:
   Job job_;
@@ -108,8 +113,9 @@ class Rig {
   std::unique_ptr<Mesh> mesh_;
   std::unique_ptr<Arena> arena_;
   Sampler sampler_;
-  std::unique_ptr<Loader> loader_;
+  std::unique_ptr<Loader> loader_;  // absent where rank 0 reads for this one
   std::unique_ptr<BatchSource> source_;
+  std::unique_ptr<ScatteredBatches> scattered_;
   std::unique_ptr<Program> program_;
 };
 

@@ -129,6 +129,7 @@ Program::Program(ProgramParts parts)
   halfway_.reserve(std::size_t(parts_.abreast));
   messages_.reserve(16);
   slots_.reserve(16);
+  gathered_.reserve(64);
   history_.reserve(4096);
   Arena& arena = parts_.arena;
   std::int64_t leaves = 0;
@@ -140,7 +141,7 @@ Program::Program(ProgramParts parts)
   scalars_ = arena.make(DType::f64, {scalars}, Book::workspace, *compute_);
   leaves_ = arena.make(DType::f64, {leaves}, Book::workspace, *compute_);
   norms_ = arena.make(DType::f64, {std::int64_t(parts_.model.spec.params.size())}, Book::workspace, *compute_);
-  if (store_.config().shards.count > 1)
+  if (store_.config().shards.count > 1 && parts_.schedule.sharing != Sharing::root)
     shared_norms_ =
         std::make_unique<SharedNorms>(store_, parts_.mesh.over(parts_.schedule.reduced_over), leaves_, parts_.ops, arena, *compute_);
   if (parts_.batch_norm == BatchNormPolicy::deferred)

@@ -110,6 +110,8 @@ class Program {
   std::int64_t reductions_posted() const { return reductions_; }
   /// Seconds in which this rank waited for communication (host clock, around waits).
   double waiting_seconds() const { return waiting_seconds_ + tensor_->waiting_seconds(); }
+  /// Seconds in which it agreed with the others on an update, and waited for the last of them.
+  double deciding_seconds() const { return deciding_seconds_; }
   /// Of all weights that replicas hold in common, bit for bit: masters, or where those are shared, the weights in the compute type. Shared
   /// weights themselves are apart on purpose: nothing is hashed.
   std::uint64_t weights_hash();
@@ -146,6 +148,11 @@ class Program {
   Request post_collective(Posting const& posting);
   Request post_sum(Posting const& posting);
   Request post_gather(Posting const& posting);
+  Request post_to_root(Posting const& posting);
+  void sum_at_root(Token token);
+  Request post_from_root(UnitId unit, Axes over);
+  void keep_old_weights(UnitId unit);
+  void update_received(Token token);
   Request post_tied(Posting const& posting);
   Request post_messages(std::span<Posting const> group, std::int64_t repetition);
   void reverse_sends(MicroId micro);
@@ -167,6 +174,7 @@ class Program {
   void take_norms();
   void take_norm_of_parts(ParamId param, View const& gradient);
   void add_norms_of_parts();
+  bool has_sums() const;
   void gather_units(std::vector<UnitId> const& units);
   void exchange_totals();
   void conclude_window();
@@ -189,6 +197,12 @@ class Program {
   std::unique_ptr<DeferredStatistics> deferred_;  // absent: running statistics move at once
   std::vector<Halfway> halfway_;
   std::vector<std::pair<UnitId, Tensor>> tied_;
+  struct Gathered {  // on rank 0, with Sharing::root
+    Token token;
+    Tensor all, sum;  // the bucket of every rank; this rank's own, which becomes their sum
+  };
+  std::vector<Gathered> gathered_;
+  Tensor stale_;  // of a fault
   std::vector<Message> messages_;
   std::vector<View> slots_;  // scratch of tie()
   Tensor tallies_, spare_tally_, totals_, scalars_, leaves_, norms_, norm_squared_;
@@ -198,7 +212,7 @@ class Program {
   std::array<std::int64_t, 64> window_counted_{};  // of the windows in flight, by index modulo 64
   bool in_flight_ = false, stop_asked_ = false;
   std::int64_t reductions_ = 0;
-  double waiting_seconds_ = 0;
+  double waiting_seconds_ = 0, deciding_seconds_ = 0;
   WindowResult last_;
   std::vector<WindowResult> history_;
 };

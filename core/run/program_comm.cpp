@@ -74,6 +74,7 @@ void Program::reverse_sends(MicroId micro) {
 
 Request Program::post_collective(Posting const& posting) {
   if (!posting.group.empty()) return post_tied(posting);
+  if (posting.what == Collective::gather) return post_to_root(posting);
   return posting.unit.valid() ? post_gather(posting) : post_sum(posting);
 }
 
@@ -97,6 +98,7 @@ Request Program::post_sum(Posting const& posting) {
 
 /// The latest weights of a unit, of which each replica has updated or keeps a piece.
 Request Program::post_gather(Posting const& posting) {
+  if (parts_.schedule.sharing == Sharing::root) return post_from_root(posting.unit, posting.axes);
   ParameterStore::Gather gather = store_.gather(posting.unit, *compute_);
   if (mutant("weights_not_gathered") && parts_.schedule.sharing != Sharing::parameters) return {};
   return parts_.mesh.over(posting.axes)
@@ -133,6 +135,8 @@ void Program::wait(Token token) {
   auto const before = std::chrono::steady_clock::now();
   requests_.wait(token, *compute_);
   waiting_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
+  sum_at_root(token);
+  if (mutants_built) update_received(token);
 }
 
 }  // namespace shardmark

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 #include "base/mutant.hpp"
@@ -31,7 +32,9 @@ void Program::decide() {
   if (deferred_) deferred_->move(window_);
   reduce_tally();
   take_norms();
+  auto const before = std::chrono::steady_clock::now();
   exchange_totals();
+  deciding_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
   std::int64_t const next =
       window_ - (mutant("resume_with_first_learning_rate") ? parts_.updates_before : 0);  // 0-based index of this update
   parts_.ops.run(*compute_, Decide{norm_squared_.view, slice(totals_.view, 0, 0, 4), scalars_.view, parts_.optimizer.clip_norm,
@@ -56,9 +59,16 @@ void Program::reduce_tally() {
   if (stop_asked_) parts_.ops.run(*compute_, Fill{slice(totals_.view, 0, 4, 5), 1});
 }
 
+/// With Sharing::root rank 0 alone has them, and updates.
+bool Program::has_sums() const {
+  Shards const& shards = store_.config().shards;
+  return shards.sharing != Sharing::root || shards.mine == 0;
+}
+
 /// Squares per tensor by rule 13: leaves on the tensor's flat index, a tree over leaves; tied weights once.
 void Program::take_norms() {
   parts_.ops.run(*compute_, Fill{norms_.view, 0});
+  if (!has_sums()) return;
   if (shared_norms_) shared_norms_->take();
   std::int64_t at = 0;
   for (UnitId unit : store_.held()) {
@@ -103,6 +113,8 @@ void Program::exchange_totals() {
     add_norms_of_parts();
     sum(axes(Axis::tensor), with_view(totals_, slice(totals_.view, 0, 4, 5)));
   }
+  // Zeros but on rank 0, so the sum is exact.
+  if (parts_.schedule.sharing == Sharing::root) sum(parts_.schedule.reduced_over, norms_);
   parts_.ops.run(*compute_, TreeTotal{norms_.view, norm_squared_.view});
   parts_.ops.run(*compute_, FlagNonFinite{norm_squared_.view, slice(totals_.view, 0, 3, 4)});
   if (mesh.extent(Axis::data) > 1) sum(axes(Axis::data), totals_);
@@ -140,6 +152,7 @@ bool Program::sees_loss() const { return parts_.schedule.synchronous() || blocks
 void Program::update(UnitId unit, Version to) {
   Version const from{to.v - 1};
   Range const own = store_.own_range(unit);
+  if (mutants_built) keep_old_weights(unit);
   View const weight = store_.own(Part::master, unit, from);
   store_.publish(unit, to, *compute_);
   View const out = store_.own(Part::master, unit, to);

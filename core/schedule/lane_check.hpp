@@ -116,7 +116,7 @@ class LaneSums {
   std::vector<int> ties_, exchanges_;  // [local unit]: updates tied, slots exchanged
 };
 
-/// An all-gather of weights that ranks share.
+/// Makes weights whole that ranks share.
 inline bool gathers_weights(Posting const& posting) {
   return posting.transfer == Transfer::collective && posting.group.empty() && posting.unit.valid();
 }

@@ -84,8 +84,7 @@ void LaneSums::reduction_posted(Step const& step, Posting const& posting, LaneOr
   if (!posting.group.empty()) return exchange_posted(step, posting);
   Axes const over = unrolled_.schedule().reduced_over;
   require(over != 0 && posting.axes == over, step, "gradients are not reduced over these axes");
-  bool const shared = unrolled_.schedule().sharing != Sharing::replicated;
-  require(posting.what == (shared ? Collective::reduce_scatter : Collective::all_reduce), step, "not the sum that its sharing asks for");
+  require(posting.what == sum_of(unrolled_.schedule().sharing), step, "not the sum that its sharing asks for");
   std::size_t const bucket = std::size_t(posting.bucket.v);
   require(posting.bucket.valid() && bucket < posted_.size(), step, "there is no such bucket on this lane");
   bucket_posted(step, bucket, unrolled_.micro_of(posting, step), order);

@@ -38,7 +38,7 @@ void LaneWeights::update(Step const& step) {
 }
 
 void LaneWeights::gather_posted(Step const& step, Posting const& posting) {
-  require(sharing_ != Sharing::replicated && posting.axes == axes_ && posting.what == Collective::all_gather, step,
+  require(sharing_ != Sharing::replicated && posting.axes == axes_ && posting.what == gather_of(sharing_), step,
           "weights are not shared in this way");
   State& unit = units_[unit_of(step, posting.unit)];
   require(unit == State::in_pieces, step, "these weights are whole, or gathered already");

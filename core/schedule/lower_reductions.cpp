@@ -20,7 +20,7 @@ class Reductions {
   Reductions(LaneBuilder& builder, Schedule const& schedule, std::vector<BlockShape> const& blocks, int lane, Overlap overlap)
       : builder_(builder),
         axes_(schedule.reduced_over),
-        what_(schedule.sharing == Sharing::replicated ? Collective::all_reduce : Collective::reduce_scatter),
+        what_(sum_of(schedule.sharing)),
         lane_(lane),
         overlap_(overlap),
         tied_(tied_units(blocks, schedule.lane_of_chunk)) {
@@ -29,7 +29,7 @@ class Reductions {
     std::vector<Bucket> const& buckets = schedule.buckets[std::size_t(lane)];
     for (std::size_t k = 0; k < buckets.size(); ++k) {
       ids_.push_back(buckets[k].id);
-      expect(what_ == Collective::all_reduce || buckets[k].segments.size() == 1, "a bucket that is scattered is one segment");
+      expect(what_ != Collective::reduce_scatter || buckets[k].segments.size() == 1, "a bucket that is scattered is one segment");
       for (Segment segment : buckets[k].segments) bucket_of[segment] = k;
     }
     buckets_of_block_.resize(blocks.size());

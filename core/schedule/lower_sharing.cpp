@@ -1,7 +1,8 @@
 // All-gathers of weights that the ranks of a data-parallel group share (ZeRO: Rajbhandari et al., SC 2020; by blocks: Zhao et al., PyTorch
 // FSDP, VLDB 2023). gK: all-gather of block K's weights, -K: they are given back.
 //
-//   optimizer, gradients   ... decide | update 0 | post g0 | update 1 | post g1 | wait g0, wait g1      | next window
+//   optimizer, gradients,  ... decide | update 0 | post g0 | update 1 | post g1 | wait g0, wait g1      | next window
+//   root (a broadcast)
 //   parameters             post g0, wait g0 | post g1 | F0 | -0 | wait g1 | post g2 | F1 | -1 | ... one block ahead of what computes
 
 #include <algorithm>
@@ -20,7 +21,7 @@ bool uses_weights(Do what) {
 class Gathers {
  public:
   Gathers(LaneBuilder& builder, Schedule const& schedule, std::vector<BlockShape> const& blocks, Overlap overlap)
-      : builder_(builder), axes_(schedule.reduced_over), overlap_(overlap) {
+      : builder_(builder), axes_(schedule.reduced_over), what_(gather_of(schedule.sharing)), overlap_(overlap) {
     for (BlockShape const& block : blocks) {
       std::set<UnitId> units;
       for (Segment segment : block.produces) units.insert(segment.unit);
@@ -71,9 +72,7 @@ class Gathers {
     return units;
   }
 
-  Token gather(UnitId unit) {
-    return builder_.post({.transfer = Transfer::collective, .what = Collective::all_gather, .axes = axes_, .unit = unit});
-  }
+  Token gather(UnitId unit) { return builder_.post({.transfer = Transfer::collective, .what = what_, .axes = axes_, .unit = unit}); }
 
   std::vector<Token> gather_but(std::vector<UnitId> const& units, std::vector<UnitId> const& here) {
     std::vector<Token> tokens;
@@ -88,6 +87,7 @@ class Gathers {
 
   LaneBuilder& builder_;
   Axes axes_;
+  Collective what_;
   Overlap overlap_;
   std::vector<std::vector<UnitId>> units_of_block_;  // ascending
 };
@@ -102,6 +102,7 @@ void gather_weights(LaneBuilder& builder, Schedule const& schedule, std::vector<
       return;
     case Sharing::optimizer:
     case Sharing::gradients:
+    case Sharing::root:
       return gathers.after_updates();
     case Sharing::parameters:
       return gathers.around_uses();

@@ -50,6 +50,13 @@ Action shifted(Action action, Schedule const& schedule, int windows) {
   return action;
 }
 
+Collective sum_of(Sharing sharing) {
+  if (sharing == Sharing::replicated) return Collective::all_reduce;
+  return sharing == Sharing::root ? Collective::gather : Collective::reduce_scatter;
+}
+
+Collective gather_of(Sharing sharing) { return sharing == Sharing::root ? Collective::broadcast : Collective::all_gather; }
+
 std::int64_t elements_of(Posting const& posting, Schedule const& schedule) {
   std::int64_t elements = 0;  // of the largest such bucket: the posting doesn't say whose lane it is
   for (std::vector<Bucket> const& lane : schedule.buckets)

@@ -80,7 +80,7 @@ struct Posting {
   ChunkId edge = {};
   bool gradient = false;
   MicroId micro = {};  // also of a collective that runs at every micro-batch (Inside::replicas): the leaves of that one
-  // collective: over the ranks that differ on `axes`: a sum of the gradients of `bucket`, or an all-gather of the weights of `unit`
+  // collective: over the ranks that differ on `axes`: a sum of the gradients of `bucket`, or the weights of `unit` made whole
   Collective what = Collective::all_reduce;
   Axes axes = 0;
   BucketId bucket = {};
@@ -144,8 +144,13 @@ enum class Sharing : std::uint8_t {
   replicated,  // everything
   optimizer,   // stage 1: a piece of the optimizer's state, and of master weights
   gradients,   // stage 2: of the sums of gradients too
-  parameters   // stage 3: of the weights too; a block's are gathered while it runs
+  parameters,  // stage 3: of the weights too; a block's are gathered while it runs
+  root         // nothing is cut: rank 0 has all sums, state and master weights, and broadcasts weights (a parameter server)
 };
+/// The collective by which gradients become their sums.
+Collective sum_of(Sharing sharing);
+/// And the one by which updated weights become whole again on every rank. @pre not replicated
+Collective gather_of(Sharing sharing);
 
 /// How a transport finds the two ends of a message.
 enum class Matching : std::uint8_t {
@@ -249,7 +254,8 @@ enum class Overlap : std::uint8_t { off, on };
 /// reduced bucket by bucket before they are folded: folds move behind the waits.
 ///
 /// With Schedule::sharing the sums are reduce-scatters, a bucket holds one segment, and weights are all-gathered (lower_sharing.cpp): after
-/// their update, or, with Sharing::parameters, for every block that uses them.
+/// their update, or, with Sharing::parameters, for every block that uses them. With Sharing::root buckets are gathered on rank 0, and
+/// weights broadcast after their update.
 ///
 /// A tied unit with holders on several lanes: after the reduction, an all-gather over its holders before `tie`.
 /// @throws BadRequest when such a schedule is asynchronous: its lanes would wait for each other.

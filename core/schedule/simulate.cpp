@@ -24,6 +24,23 @@ double ChunkSeconds::of(Action const& action) const {
   }
 }
 
+double AlphaBeta::collective_seconds(Collective what, double bytes, int ranks) const {
+  switch (what) {
+    case Collective::all_reduce:
+      return all_reduce_seconds(bytes, ranks);
+    case Collective::broadcast:  // a chain
+      return message_seconds(bytes);
+    case Collective::gather:
+    case Collective::scatter:  // the root's
+      return (ranks - 1) * message_seconds(bytes);
+    case Collective::reduce_scatter:
+    case Collective::all_gather:
+    case Collective::all_to_all:
+      return all_reduce_seconds(bytes, ranks) / 2;  // an all-reduce is one and the other
+  }
+  return 0;
+}
+
 ChunkSeconds seconds_of(BlockShape const& block) {
   return {block.forward_cost, block.input_cost, block.weight_cost, block.forward_cost, block.selective_cost};
 }
@@ -39,9 +56,8 @@ Costs costs_of(std::vector<ChunkSeconds> chunks, LinkCosts traffic) {
       return traffic.link.message_seconds(known ? traffic.edge_bytes[std::size_t(posting.edge.v)] : 0.0);
     }
     if (!posting.group.empty() || traffic.replicas == 1) return 0.0;
-    double const seconds =
-        traffic.link.all_reduce_seconds(double(elements_of(posting, schedule)) * traffic.element_bytes, traffic.replicas);
-    return posting.what == Collective::all_reduce ? seconds : seconds / 2;  // its two halves are a reduce-scatter and an all-gather
+    double const bytes = double(elements_of(posting, schedule)) * traffic.element_bytes;
+    return traffic.link.collective_seconds(posting.what, bytes, traffic.replicas);
   };
   return costs;
 }

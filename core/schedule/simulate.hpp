@@ -22,6 +22,8 @@ struct AlphaBeta {
   double message_seconds(double bytes) const { return alpha_seconds + bytes / bytes_per_second; }
   /// Ring all-reduce over n ranks: 2 (n-1) messages of 1/n of the bytes.
   double all_reduce_seconds(double bytes, int ranks) const { return 2 * (ranks - 1) * message_seconds(bytes / ranks); }
+  /// Of an array of `bytes` that is summed, gathered or handed out: what passes the busiest rank's link.
+  double collective_seconds(Collective what, double bytes, int ranks) const;
 };
 
 /// Durations of one chunk's actions (refined and lowered: one block's).

@@ -85,7 +85,7 @@ class Comparer {
       for (std::size_t u = 0; u < spec.units.size(); ++u) unit(kind, UnitId{std::int32_t(u)});
     }
     Sharing const sharing = program_.parts().schedule.sharing;
-    if (sharing == Sharing::optimizer || sharing == Sharing::gradients)
+    if (sharing != Sharing::replicated && sharing != Sharing::parameters)
       for (std::size_t u = 0; u < spec.units.size(); ++u) gathered(UnitId{std::int32_t(u)});
     for (std::size_t b = 0; b < spec.buffers.size(); ++b) buffer(BufferId{std::int32_t(b)});
     return conclude();

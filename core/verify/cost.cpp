@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "verify/root_cost.hpp"
 #include "verify/sharing_cost.hpp"
 #include "verify/traffic_cost.hpp"
 
@@ -18,7 +19,7 @@ constexpr double memory_tolerance = 0.02;
 void reductions(Candidate& candidate, std::vector<Count>& out) {
   Program& program = candidate.rig().program();
   Schedule const& schedule = program.parts().schedule;
-  if (schedule.sharing != Sharing::replicated) return;  // count_sharing()
+  if (schedule.sharing != Sharing::replicated && schedule.sharing != Sharing::root) return;  // count_sharing()
   double buckets = 0, elements = 0;
   if (schedule.reduced_over != 0)
     for (Bucket const& bucket : schedule.buckets[std::size_t(program.parts().lane)]) {
@@ -36,7 +37,10 @@ void reductions(Candidate& candidate, std::vector<Count>& out) {
   double const bytes = double(width(accumulator(program.parts().model.dtype)));
   out.push_back({"reductions posted per update", double(program.reductions_posted()) / updates, buckets * times});
   out.push_back({"reductions on the wire per update", double(posted.calls) / updates, buckets * times});
-  out.push_back({"bytes reduced per update", double(posted.bytes) / updates, elements * bytes * times});
+  // Rank 0 of the centralised way takes everybody's.
+  bool const takes_all = schedule.sharing == Sharing::root && program.parts().mesh.coordinate(Axis::data) == 0;
+  double const arrays = takes_all ? double(program.parts().mesh.extent(Axis::data)) : 1;
+  out.push_back({"bytes reduced per update", double(posted.bytes) / updates, elements * bytes * times * arrays});
 }
 
 void memory(Candidate& candidate, Proof const& proof, int rank, std::vector<Count>& out) {
@@ -154,6 +158,7 @@ std::vector<Check> check_costs(std::string const& part, Candidate& candidate, Pr
   batch_norm(candidate, mine);
   messages(candidate, mine);
   if (traffic) count_traffic(candidate, *traffic, mine);
+  count_root(candidate, mine);
   replicas(candidate, ranks, mine);
   mine.push_back(samples(candidate, ranks));
 

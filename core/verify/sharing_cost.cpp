@@ -23,7 +23,7 @@ Traffic::Count traffic_of(Candidate const& candidate, std::string_view purpose) 
 void count_sharing(Candidate& candidate, std::vector<Count>& out) {
   Program& program = candidate.rig().program();
   Schedule const& schedule = program.parts().schedule;
-  if (schedule.sharing == Sharing::replicated) return;
+  if (schedule.sharing == Sharing::replicated || schedule.sharing == Sharing::root) return;
   int const ranks = program.store().config().shards.count, micros = schedule.micros_per_update();
   SharingForms const forms = sharing_forms(schedule.sharing, program.parts().model.shapes(), ranks, micros);
   DType const compute = program.parts().model.dtype, master = accumulator(compute);

@@ -8,7 +8,7 @@
 
 namespace shardmark {
 
-/// Of a schedule whose ranks share nothing: no counts.
+/// Of a schedule whose ranks share nothing, or leave all of it to rank 0 (root_cost.hpp): no counts.
 void count_sharing(Candidate& candidate, std::vector<Count>& out);
 
 }  // namespace shardmark

@@ -146,6 +146,23 @@ std::int64_t least_sent_bytes(Collective what, std::int64_t piece_bytes, int ran
   return 0;
 }
 
+std::int64_t least_received_bytes(Collective what, std::int64_t piece_bytes, int rank, int members, int root) {
+  if (members == 1) return 0;
+  switch (what) {
+    case Collective::broadcast:
+    case Collective::scatter:
+      return rank == root ? 0 : piece_bytes;
+    case Collective::gather:
+      return rank == root ? (members - 1) * piece_bytes : 0;
+    case Collective::all_reduce:
+    case Collective::reduce_scatter:
+    case Collective::all_gather:
+    case Collective::all_to_all:
+      return least_sent_bytes(what, piece_bytes, rank, members, root);  // as much as it sends
+  }
+  return 0;
+}
+
 void Traffic::add(Communicator const& group, Exchange const& exchange) {
   int const n = group.size(), me = group.rank();
   PieceCounts const pieces = piece_counts(exchange.what, n, me, exchange.root);
@@ -157,6 +174,7 @@ void Traffic::add(Communicator const& group, Exchange const& exchange) {
   count.bytes += std::max(pieces.send, pieces.recv) * piece * w;
   // Slices are cut between elements.
   count.sent_bytes += least_sent_bytes(exchange.what, piece, me, n, exchange.root) * w;
+  count.received_bytes += least_received_bytes(exchange.what, piece, me, n, exchange.root) * w;
 }
 
 void Traffic::add(Message const& message, int world_peer) {
@@ -165,6 +183,7 @@ void Traffic::add(Message const& message, int world_peer) {
   count.calls += 1;
   count.bytes += bytes;
   if (message.direction == Direction::send) count.sent_bytes += bytes;
+  if (message.direction == Direction::receive) count.received_bytes += bytes;
 }
 
 void Traffic::reset() {
@@ -178,6 +197,7 @@ void accumulate(Traffic::Count& sum, Traffic::Count const& more) {
   sum.calls += more.calls;
   sum.bytes += more.bytes;
   sum.sent_bytes += more.sent_bytes;
+  sum.received_bytes += more.received_bytes;
 }
 
 }  // namespace

@@ -18,8 +18,9 @@ class Traffic {
  public:
   struct Count {
     std::int64_t calls = 0;
-    std::int64_t bytes = 0;       // of tensors handed over: the larger of send and recv; of messages: their data
-    std::int64_t sent_bytes = 0;  // what this rank must send by the algorithm of least volume (ring or slices; all pieces but its own)
+    std::int64_t bytes = 0;           // of tensors handed over: the larger of send and recv; of messages: their data
+    std::int64_t sent_bytes = 0;      // what this rank must send by the algorithm of least volume (ring or slices; all pieces but its own)
+    std::int64_t received_bytes = 0;  // by the same
     bool operator==(Count const&) const = default;
   };
   struct CollectiveKey {
@@ -53,6 +54,9 @@ class Traffic {
 /// Bytes that `rank` of `members` must send for a collective whose pieces have `piece_bytes` (all-reduce: the whole): the volume of a ring,
 /// or of slices; a broadcast counts as a chain, in which the last rank sends nothing.
 std::int64_t least_sent_bytes(Collective what, std::int64_t piece_bytes, int rank, int members, int root);
+
+/// And must receive: all that isn't its own.
+std::int64_t least_received_bytes(Collective what, std::int64_t piece_bytes, int rank, int members, int root);
 
 /// `inner` and `traffic` outlive it; so do the groups that it splits into.
 std::unique_ptr<Communicator> make_recording(Communicator& inner, Traffic& traffic);

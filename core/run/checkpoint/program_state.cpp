@@ -73,7 +73,7 @@ HeldState held_state(Program& program) {
 WholeState whole_state(Program& program) {
   ParameterStore& store = program.store();
   Shards const& shards = store.config().shards;
-  if (shards.count == 1) return {held_state(program), nullptr};
+  if (shards.count == 1 || shards.sharing == Sharing::root) return {held_state(program), nullptr};
   Communicator& sharers = program.parts().mesh.over(program.parts().schedule.reduced_over);
   bool const collects = sharers.rank() == 0;
   std::size_t const element = width(accumulator(store.config().compute));

@@ -84,6 +84,22 @@ TEST(Traffic, ranks_send_the_volume_of_a_ring) {
   EXPECT_EQ(least_sent_bytes(Collective::all_reduce, piece, 0, 1, 0), 0);
 }
 
+TEST(Traffic, what_is_sent_is_received) {
+  constexpr std::int64_t piece = 1001;
+  for (int n : {1, 2, 3, 4, 7})
+    for (Collective what : {Collective::broadcast, Collective::all_reduce, Collective::reduce_scatter, Collective::all_gather,
+                            Collective::all_to_all, Collective::gather, Collective::scatter}) {
+      std::int64_t sent = 0, received = 0;
+      for (int r = 0; r < n; ++r) {
+        sent += least_sent_bytes(what, piece, r, n, n / 2);
+        received += least_received_bytes(what, piece, r, n, n / 2);
+      }
+      EXPECT_EQ(sent, received) << name(what) << " on " << n;
+    }
+  EXPECT_EQ(least_received_bytes(Collective::gather, piece, 1, 4, 1), 3 * piece);
+  EXPECT_EQ(least_received_bytes(Collective::broadcast, piece, 1, 4, 1), 0);
+}
+
 TEST(Recording, passes_on_and_counts_by_purpose) {
   run_thread_ranks(3, [](Communicator& world) {
     Pages const slab(1 << 16);
