@@ -7,7 +7,7 @@
 namespace shardmark {
 
 bool StopVote::stop() {
-  if (program_.parts().schedule.synchronous()) return program_.last().stop;
+  if (program_.parts().schedule.decides_jointly()) return program_.last().stop;
   bool const agreed = result();
   *flag_.view.as<double>() = stop_requested() != 0 ? 1 : 0;
   request_ =

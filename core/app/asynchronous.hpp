@@ -1,5 +1,5 @@
 #pragma once
-// What the ranks of an asynchronous pipeline must ask each other, since no decision joins them.
+// What the stages of a pipeline must ask each other where each decides for itself.
 
 #include <vector>
 
@@ -7,8 +7,8 @@
 
 namespace shardmark {
 
-/// An end that all ranks agree on. Synchronous ranks agree in every decision; the stages of an asynchronous pipeline have nothing in
-/// common but this: each step they learn whether some rank was asked to stop a step earlier.
+/// An end that all ranks agree on. Ranks that decide jointly agree in every decision, and after a step have taken equally many. Stages that
+/// decide by themselves have nothing in common but this: each step they learn whether some rank was asked to stop a step earlier.
 class StopVote {
  public:
   StopVote(Program& program, HostExchange& exchange)

@@ -51,6 +51,11 @@ void require_shape_of(Options const& options, Schedule const& written, Schedule 
   require_input(options.mode != PipelineMode::flush || written.synchronous(),
                 {fmt::format("{} has a prologue or an epilogue", shown(options)), "a schedule that never drains updates with older weights",
                  options.offers("mode") ? "use --mode stash, vertical or 2bw" : "run it by pipedream with --mode stash, vertical or 2bw"});
+  require_input(written.decisions == own.decisions,
+                {fmt::format("{} has decisions {}", shown(options), name(written.decisions)),
+                 fmt::format("--mode {} with --clip-norm {} {} tied embeddings has decisions {}", name(options.mode), options.clip_norm,
+                             options.tied_embeddings ? "and" : "and no", name(own.decisions)),
+                 fmt::format("write the line 'decisions {}'", name(own.decisions))});
 }
 
 /// No recomputation, and each forward of update u reads version max(0, u - lag of its chunk).

@@ -147,7 +147,7 @@ Measurement measure(Rig& rig, Communicator& world, std::int64_t warmup, std::int
   auto const& history = program.history();
   std::vector<WindowResult> first(history.begin(), history.begin() + (history.empty() ? 0 : 1));
   out.windows.assign(history.begin() + std::ptrdiff_t(before), history.end());
-  if (!program.parts().schedule.synchronous()) {
+  if (!program.parts().schedule.decides_jointly()) {
     first = windows_of_last_stage(first, program, exchange);
     out.windows = windows_of_last_stage(out.windows, program, exchange);
   }

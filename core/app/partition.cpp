@@ -42,6 +42,10 @@ std::vector<std::string> names_from(std::string const& text) {
 
 }  // namespace
 
+Decisions decisions_without_flush(Options const& options) {
+  return options.clip_norm > 0 || options.tied_embeddings ? Decisions::joint : Decisions::per_lane;
+}
+
 Prediction predict_pipeline(Options const& options, Pipeline kind, PipelineShape shape) {
   if (options.written) return {};  // no formula for what a user wrote
   ClosedForms forms = closed_forms(kind, shape, {});

@@ -48,11 +48,20 @@ void print_volumes(Plan const& plan) {
   }
 }
 
-/// "weight_versions" is wider than its numbers.
-std::string_view heading(Book book) { return book == Book::versions ? "versions" : name(book); }
+/// Some names are wider than their numbers.
+std::string_view heading(Book book) {
+  switch (book) {
+    case Book::versions:
+      return "versions";
+    case Book::communication:
+      return "exchange";
+    default:
+      return name(book);
+  }
+}
 
 void print_memory(Plan const& plan) {
-  constexpr std::size_t gap = 2, numbers = 8;
+  constexpr std::size_t gap = 1, numbers = 8;
   std::vector<std::size_t> used;
   for (std::size_t b = 0; b < books; ++b)
     if (std::any_of(plan.ranks.begin(), plan.ranks.end(), [&](DryRun const& rank) { return rank.peak[b] > 0; })) used.push_back(b);

@@ -75,6 +75,11 @@ std::string stage_rows(Plan const& plan) {
                        fmt::format("{:.3f} ({:.3f})", double(counted.message_bytes) * 1e-6, double(formula.bytes) * 1e-6));
   }
   out += " live until backward or its input half, held until the weight half; lag of the weights, in updates\n";
+  std::vector<int> gradients;
+  for (LaneFacts const& facts : plan.drawn_proof.lanes) gradients.push_back(facts.peak_gradients);
+  if (*std::ranges::max_element(gradients) > 1)
+    out += fmt::format(" stages decide on updates together: gradients of {} updates held at once (formula {})\n", fmt::join(gradients, " "),
+                       fmt::join(forms.gradients, " "));
   if (forms.bubble)
     out += fmt::format(" bubble by formula {:.1f} %, at equal stages whose three parts cost the same\n", *forms.bubble * 100);
   return out;
@@ -89,7 +94,10 @@ std::string pipelines_table(Options const& options, Strategy const& strategy, in
   std::string out = fmt::format(
       "pipelines of {} equal stages, {} micro-batches; ms of a stage and micro-batch: forward {:.3f}, backward {:.3f} + {:.3f}\n\n", ranks,
       options.micros, stage.forward * ms, stage.input * ms, stage.weight * ms);
-  out += to_table(compare_pipelines({.stages = ranks, .micros = options.micros, .chunks_per_stage = options.virtual_stages},
+  out += to_table(compare_pipelines({.stages = ranks,
+                                     .micros = options.micros,
+                                     .chunks_per_stage = options.virtual_stages,
+                                     .decisions = decisions_without_flush(options)},
                                     {stage.forward * ms, stage.input * ms, stage.weight * ms}),
                   mean_boundary_bytes(plan.job));
   out += "\nwindow: ms of a global batch, without recomputation and with messages that take no time; live: whole stages x micro-batches\n";

@@ -77,6 +77,8 @@ class Strategy {
 
 /// In the options' types: weights, masters where they are apart, one sum of gradients, the optimizer's tensors.
 ModelState model_state(Options const& options, SharingForms const& forms);
+/// Clipping and tied weights need every stage's gradients before an update; without them no stage of such a pipeline waits for another's.
+Decisions decisions_without_flush(Options const& options);
 
 /// The closed forms of a pipeline; those of time only where nothing is recomputed.
 Prediction predict_pipeline(Options const& options, Pipeline kind, PipelineShape shape);

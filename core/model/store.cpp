@@ -15,12 +15,11 @@ OwnPart own_part(View const& own, Range where, ParamSpec const& param) {
 
 ParameterStore::ParameterStore(ModelSpec const& spec, std::vector<UnitId> held, std::vector<Segment> const& backward_order, SumOrder sum,
                                SumShape leaves, StoreConfig config, Arena& arena, Backend& ops, Stream& stream)
-    : spec_(spec),
-      held_(std::move(held)),
-      config_(config),
-      arena_(arena),
-      gradients_(spec, backward_order, sum, leaves, accumulator(config.compute), config.shards, arena, ops, stream) {
+    : spec_(spec), held_(std::move(held)), config_(config), arena_(arena) {
   expect(config.shards.sharing != Sharing::replicated || config.shards.count == 1, "pieces of what isn't shared");
+  gradients_.reserve(std::size_t(config.updates));
+  for (int i = 0; i < config.updates; ++i)
+    gradients_.emplace_back(spec, backward_order, sum, leaves, accumulator(config.compute), config.shards, arena, ops, stream);
   for (UnitId id : held_) {
     Unit unit;
     unit.padded = config.shards.padded(spec[id].elements);
@@ -107,7 +106,7 @@ View ParameterStore::weights(ParamId first, int count, Version version) const {
 
 View ParameterStore::gradient(ParamId first, int count, int slot) const {
   ParamSpec const& p = spec_[first];
-  View v = gradients_.leaf({p.unit, slot});
+  View v = gradients().leaf({p.unit, slot});
   View out = view_at(v.data + std::size_t(p.offset) * width(v.dtype), v.region, v.dtype, p.shape);
   out.shape[0] *= count;
   return out;

@@ -18,6 +18,7 @@ struct StoreConfig {
   int states = 0;              // optimizer state tensors per weight: 0, 1 or 2
   Shards shards = {};          // what of it this rank holds
   int retained = 0;            // versions behind the latest that later forwards still use (vertical sync, 2BW)
+  int updates = 1;             // whose gradients are held at once (deferred decisions)
 };
 
 /// A parameter's part of what a rank updates of its unit: where it lies in the parameter, and its values.
@@ -37,8 +38,10 @@ class ParameterStore {
   ModelSpec const& spec() const { return spec_; }
   std::vector<UnitId> const& held() const { return held_; }
   StoreConfig const& config() const { return config_; }
-  Gradients& gradients() { return gradients_; }
-  Gradients const& gradients() const { return gradients_; }
+  /// Those of the update that turn_to() named last.
+  Gradients& gradients() { return gradients_[current_]; }
+  Gradients const& gradients() const { return gradients_[current_]; }
+  void turn_to(std::int64_t update) { current_ = std::size_t(update) % gradients_.size(); }
 
   /// A weight in the compute type. @throws Error when that version is not resident.
   View weight(ParamId param, Version version) const { return weights(param, 1, version); }
@@ -46,7 +49,7 @@ class ParameterStore {
   View weights(ParamId first, int count, Version version) const;
   /// Where the leaf gradient of a parameter (or adjacent ones) is computed, for use site `slot`.
   View gradient(ParamId first, int count, int slot) const;
-  Write gradient_write(ParamId param, int slot) const { return gradients_.write({spec_[param].unit, slot}); }
+  Write gradient_write(ParamId param, int slot) const { return gradients().write({spec_[param].unit, slot}); }
 
   /// The unit as one segment, with padding, where this rank holds all of it: weights that aren't kept in pieces, or are gathered;
   /// masters and states when nothing is shared. States ignore the version.
@@ -110,8 +113,9 @@ class ParameterStore {
   std::vector<UnitId> held_;
   StoreConfig config_;
   Arena& arena_;
-  std::vector<Unit> units_;  // as held_
-  Gradients gradients_;
+  std::vector<Unit> units_;           // as held_
+  std::vector<Gradients> gradients_;  // a ring of updates
+  std::size_t current_ = 0;
   Tensor buffers_;
   std::vector<std::int64_t> buffer_at_;  // byte of each buffer of the model; -1: another rank's
   int peak_resident_ = 1;

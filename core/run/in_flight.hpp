@@ -85,7 +85,7 @@ class Stashes {
   int open_ = 0, peak_ = 0;
 };
 
-/// Posted and not yet waited for; a token is outstanding at most once.
+/// Posted and not yet waited for, in order of posting.
 class OpenRequests {
  public:
   OpenRequests() { open_.reserve(256); }
@@ -94,8 +94,7 @@ class OpenRequests {
     auto const at = std::find_if(open_.begin(), open_.end(), [&](auto const& e) { return e.first == token; });
     expect(at != open_.end(), "a wait for something that was not posted");
     Request request = std::move(at->second);
-    if (at != open_.end() - 1) *at = std::move(open_.back());
-    open_.pop_back();
+    open_.erase(at);
     request.wait(consumer);
   }
   bool empty() const { return open_.empty(); }

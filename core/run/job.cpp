@@ -56,14 +56,6 @@ class ShapesOnly final : public BatchSource {
 
 int lane_of(Mesh const& mesh) { return mesh.coordinate(Axis::pipeline); }
 
-/// Named groups of the holders of tied weights.
-std::vector<NamedGroup> tied_groups(Job const& job) {
-  std::vector<NamedGroup> out;
-  for (TiedUnit const& tied : tied_units(job.model->shapes(), job.schedule.lane_of_chunk))
-    if (tied.shared()) out.push_back({tied_group(tied.unit), tied.holders()});
-  return out;
-}
-
 ProgramParts program_parts(Job const& job, Backend& ops, Arena& arena, Mesh& mesh, BatchSource& source) {
   return {.model = job.model_of(mesh.coordinate(Axis::tensor)),
           .schedule = job.schedule,
@@ -97,6 +89,16 @@ constexpr std::size_t meta_slab = std::size_t(1) << 42;  // of address space; ma
 constexpr std::int64_t warm_batches = 2, counted_batches = 2;
 
 }  // namespace
+
+std::vector<NamedGroup> named_groups(Schedule const& schedule, std::vector<BlockShape> const& blocks) {
+  std::vector<NamedGroup> out;
+  for (TiedUnit const& tied : tied_units(blocks, schedule.lane_of_chunk))
+    if (tied.shared()) out.push_back({tied_group(tied.unit), tied.holders()});
+  if (!schedule.defers()) return out;
+  out.push_back({decision_group, std::vector<int>(schedule.lanes.size())});
+  std::iota(out.back().stages.begin(), out.back().stages.end(), 0);
+  return out;
+}
 
 std::int64_t batches_to_warm(Job const& job) {
   std::int64_t const lag = job.delays.empty() ? 0 : *std::max_element(job.delays.begin(), job.delays.end());
@@ -135,7 +137,7 @@ DryRun dry_run(Job const& job, int rank, Hook* hook) {
   auto meta = make_meta_backend();
   Traffic traffic;
   auto world = make_dry_run(rank, job.mesh.ranks(), traffic);
-  Mesh mesh(*world, job.mesh, tied_groups(job));
+  Mesh mesh(*world, job.mesh, named_groups(job.schedule, job.model->shapes()));
   Ledger ledger;
   Arena arena(meta->reserve(meta_slab, Place::host), ledger);
   std::int64_t const warm = batches_to_warm(job);
@@ -172,7 +174,9 @@ DryRun dry_run(Job const& job, int rank, Hook* hook) {
 }
 
 Rig::Rig(Job const& job, RigParts parts)
-    : job_(job), mesh_(std::make_unique<Mesh>(parts.world, job.mesh, tied_groups(job))), sampler_(job_.sampler()) {
+    : job_(job),
+      mesh_(std::make_unique<Mesh>(parts.world, job.mesh, named_groups(job.schedule, job.model->shapes()))),
+      sampler_(job_.sampler()) {
   std::size_t const bytes = dry_run(job_, parts.world.rank()).slab_bytes;
   expect(!parts.slab || parts.slab->bytes >= bytes, "the memory given is smaller than the dry run's");
   arena_ = std::make_unique<Arena>(parts.slab ? *parts.slab : parts.ops.reserve(bytes, Place::host), ledger_);

@@ -83,6 +83,8 @@ struct DryRun {
 };
 /// @param hook may be absent; the program's backend is the meta backend
 DryRun dry_run(Job const& job, int rank, Hook* hook = nullptr);
+/// The named groups of the mesh that a schedule's lanes meet in: holders of tied units, all lanes for deferred decisions.
+std::vector<NamedGroup> named_groups(Schedule const& schedule, std::vector<BlockShape> const& blocks);
 /// Global batches after which a run has taken all the memory that it ever takes.
 std::int64_t batches_to_warm(Job const& job);
 

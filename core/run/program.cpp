@@ -9,6 +9,8 @@
 namespace shardmark {
 namespace {
 
+constexpr std::int64_t totals_count = 5;  // loss sum, counted, correct, non-finite flags, stop flags
+
 std::vector<ChunkId> blocks_of(Schedule const& schedule, int lane) {
   std::vector<ChunkId> out;
   for (std::size_t b = 0; b < schedule.lane_of_chunk.size(); ++b)
@@ -57,13 +59,13 @@ int forward_lag(Lane const& lane) {
   return lag;
 }
 
-/// Updates whose micro-batches this lane forwards before it decides the first of them: 1 with a flush.
-int updates_under_way(Lane const& lane, int micros_per_update) {
+/// Updates of whose micro-batches this lane has begun to forward, or fold gradients, before it decides the first of them: 1 with a flush.
+int updates_under_way(Lane const& lane, int micros_per_update, Do what) {
   int most = 1, decided = 0;
   for (Section section : {Section::prologue, Section::body})
     for (Action const& action : lane[section]) {
       if (action.what == Do::decide) ++decided;
-      if (action.what == Do::forward) most = std::max(most, action.micro.v / micros_per_update + 1 - decided);
+      if (action.what == what) most = std::max(most, action.micro.v / micros_per_update + 1 - decided);
     }
   return most;
 }
@@ -86,6 +88,18 @@ Shards shards_of(ProgramParts const& parts) {
   if (parts.schedule.sharing == Sharing::replicated) return {};
   Communicator& sharers = parts.mesh.over(parts.schedule.reduced_over);
   return {parts.schedule.sharing, sharers.size(), sharers.rank()};
+}
+
+std::unique_ptr<UpdatesUnderWay> make_under_way(ProgramParts const& parts, ParameterStore const& store, Stream& stream) {
+  auto out = std::make_unique<UpdatesUnderWay>(store.config().updates, std::int64_t(parts.model.spec.params.size()) + totals_count,
+                                               parts.updates_before, parts.arena, stream);
+  auto const& order = store.gradients().order();
+  for (UnitId unit : store.held()) {
+    UnitSpec const& spec = parts.model.spec[unit];
+    bool const shared = std::ranges::count(order, unit, &Segment::unit) < spec.slots;
+    if (shared) out->share(unit, accumulator(parts.model.dtype), spec.slots, spec.elements, parts.arena, stream);
+  }
+  return out;
 }
 
 /// Whose batch statistics are merged: a micro-batch's own, those of all replicas on this rank (a serial twin), or of all ranks.
@@ -114,7 +128,8 @@ Program::Program(ProgramParts parts)
              StoreConfig{.compute = parts_.model.dtype,
                          .states = parts_.optimizer.states(),
                          .shards = shards_of(parts_),
-                         .retained = retained_versions(lane_, parts_.schedule)},
+                         .retained = retained_versions(lane_, parts_.schedule),
+                         .updates = updates_under_way(lane_, parts_.schedule.micros_per_update(), Do::fold)},
              parts_.arena, parts_.ops, *compute_),
       blocks_(blocks_of(parts_.schedule, parts_.lane)),
       pieces_(make_pieces(parts_)),
@@ -137,7 +152,7 @@ Program::Program(ProgramParts parts)
     for (ParamId p : parts_.model.spec[u].params) leaves += norm_leaves(parts_.model.spec[p].elements());
   tallies_ = arena.make(DType::f64, {parts_.schedule.micros_per_update(), 3}, Book::workspace, *compute_);
   spare_tally_ = arena.make(DType::f64, {3}, Book::workspace, *compute_);
-  totals_ = arena.make(DType::f64, {5}, Book::workspace, *compute_);
+  totals_ = arena.make(DType::f64, {totals_count}, Book::workspace, *compute_);
   scalars_ = arena.make(DType::f64, {scalars}, Book::workspace, *compute_);
   leaves_ = arena.make(DType::f64, {leaves}, Book::workspace, *compute_);
   norms_ = arena.make(DType::f64, {std::int64_t(parts_.model.spec.params.size())}, Book::workspace, *compute_);
@@ -145,8 +160,10 @@ Program::Program(ProgramParts parts)
     shared_norms_ =
         std::make_unique<SharedNorms>(store_, parts_.mesh.over(parts_.schedule.reduced_over), leaves_, parts_.ops, arena, *compute_);
   if (parts_.batch_norm == BatchNormPolicy::deferred)
-    deferred_ = std::make_unique<DeferredStatistics>(
-        store_, parts_.schedule.leaves, updates_under_way(lane_, parts_.schedule.micros_per_update()), parts_.ops, arena, *compute_);
+    deferred_ = std::make_unique<DeferredStatistics>(store_, parts_.schedule.leaves,
+                                                     updates_under_way(lane_, parts_.schedule.micros_per_update(), Do::forward), parts_.ops,
+                                                     arena, *compute_);
+  if (parts_.schedule.defers()) under_way_ = make_under_way(parts_, store_, *compute_);
   norm_squared_ = arena.make(DType::f64, {1}, Book::workspace, *compute_);
   for (Tensor const* t : {&tallies_, &spare_tally_, &totals_, &scalars_, &norms_}) parts_.ops.run(*compute_, Fill{t->view, 0});
   if (parts_.values == Values::real) initialise(parts_.model, store_, parts_.ops, *compute_);
@@ -180,6 +197,7 @@ void Program::drain() {
   run(Section::epilogue, bodies_);
   micro_base_ = window_ * parts_.schedule.micros_per_update();  // all lanes have made the same number of updates
   version_base_ = window_;
+  store_.turn_to(window_ - 1);  // what is left of the last update
   bodies_ = forwarded_ = asked_ = 0;
   in_flight_ = false;
   invariant(requests_.empty(), "a request is outstanding at the end of a run (case 65)");
@@ -193,8 +211,8 @@ void Program::run(Section section, std::int64_t repetition) {
     Action action = shifted(actions[at], parts_.schedule, int(repetition));
     action.micro.v += std::int32_t(micro_base_);
     action.version.v += std::int32_t(version_base_);
-    // The decision closes the window; the updates behind it still belong to it.
-    std::int64_t const window = action.what == Do::update ? window_ - 1 : window_;
+    std::int64_t const window = update_of(action);
+    store_.turn_to(window);
     try {
       for (Hook* hook : parts_.hooks) hook->before(*this, action, window);
       act(action, repetition);
@@ -205,6 +223,22 @@ void Program::run(Section section, std::int64_t repetition) {
       throw;
     }
     compute_->tick();
+  }
+}
+
+/// The update, from 0, that an action belongs to. Its decision closes it; the units' updates behind that still belong to it. Gradients are
+/// those of their micro-batches, which deferred decisions leave behind; other actions stand in front of the decision that comes next.
+std::int64_t Program::update_of(Action const& action) const {
+  switch (action.what) {
+    case Do::backward:
+    case Do::backward_input:
+    case Do::backward_weight:
+    case Do::fold:
+      return action.micro.v / parts_.schedule.micros_per_update();
+    case Do::update:
+      return window_ - 1;
+    default:
+      return window_;
   }
 }
 

@@ -14,6 +14,7 @@
 #include "run/in_flight.hpp"
 #include "run/settings.hpp"
 #include "run/shared_norms.hpp"
+#include "run/updates_under_way.hpp"
 #include "schedule/recompute.hpp"
 
 namespace shardmark {
@@ -65,9 +66,9 @@ struct WindowResult {
   std::int64_t update = 0;  // 1-based
   double loss = 0;          // per counted term
   std::int64_t counted = 0;
-  double norm = 0;  // of the gradient, before clipping; asynchronous: of this stage's part
+  double norm = 0;  // of the gradient, before clipping; decisions by lane: of this stage's part
   double rate = 0;
-  bool skipped = false;  // a non-finite gradient on any rank
+  bool skipped = false;  // a value that isn't finite on any rank
   bool stop = false;     // some rank was asked to stop
 };
 
@@ -96,7 +97,7 @@ class Program {
   WindowResult const& last() const { return last_; }
   /// Decided since the run began, those of earlier programs that this one goes on from included.
   std::int64_t updates() const { return window_; }
-  /// Whether results have the loss: of an asynchronous pipeline only the last stage knows it, and each stage has a norm of its own.
+  /// Whether results have the loss. With decisions by lane only the last stage knows it, and each stage has a norm of its own.
   bool sees_loss() const;
   /// Results of all windows since construction or clear_history().
   std::vector<WindowResult> const& history() const { return history_; }
@@ -106,6 +107,8 @@ class Program {
   Stream& stream() { return *compute_; }
   ProgramParts const& parts() const { return parts_; }
   int peak_stashes() const { return stashes_.peak(); }
+  /// Updates whose gradients were held at once, complete or not.
+  int peak_gradients() const { return peak_gradients_; }
   /// Reductions of gradients posted since construction.
   std::int64_t reductions_posted() const { return reductions_; }
   /// Seconds in which this rank waited for communication (host clock, around waits).
@@ -130,6 +133,7 @@ class Program {
   void run(Section section, std::int64_t repetition);
   void begin_behind(std::int64_t updates);
   int leaf_of(MicroId micro) const;
+  std::int64_t update_of(Action const& action) const;
   void act(Action const& action, std::int64_t repetition);
   void forward(Action const& action);
   void put_output(Action const& action, Tensor y);
@@ -154,6 +158,8 @@ class Program {
   void keep_old_weights(UnitId unit);
   void update_received(Token token);
   Request post_tied(Posting const& posting);
+  Request post_part();
+  void take_part();
   Request post_messages(std::span<Posting const> group, std::int64_t repetition);
   void reverse_sends(MicroId micro);
   void tie(UnitId unit);
@@ -176,7 +182,10 @@ class Program {
   void add_norms_of_parts();
   bool has_sums() const;
   void gather_units(std::vector<UnitId> const& units);
+  void leave_tied_copies_out();
   void exchange_totals();
+  void sum_up_totals();
+  void all_sum(Axes over, Tensor const& tensor);
   void conclude_window();
   template <class Wanted>
   std::uint64_t hash_of(Wanted&& wanted);
@@ -196,8 +205,9 @@ class Program {
   std::unique_ptr<SharedNorms> shared_norms_;     // absent: this rank has the whole sums
   std::unique_ptr<DeferredStatistics> deferred_;  // absent: running statistics move at once
   std::vector<Halfway> halfway_;
-  std::vector<std::pair<UnitId, Tensor>> tied_;
-  struct Gathered {  // on rank 0, with Sharing::root
+  std::vector<std::pair<UnitId, Tensor>> tied_;  // slots that are fetched for a tie, in order of posting
+  std::unique_ptr<UpdatesUnderWay> under_way_;   // absent: no decision is deferred
+  struct Gathered {                              // on rank 0, with Sharing::root
     Token token;
     Tensor all, sum;  // the bucket of every rank; this rank's own, which becomes their sum
   };
@@ -211,6 +221,7 @@ class Program {
   std::int64_t forwarded_ = 0, asked_ = 0;         // micro-batches since the last drain
   std::array<std::int64_t, 64> window_counted_{};  // of the windows in flight, by index modulo 64
   bool in_flight_ = false, stop_asked_ = false;
+  int peak_gradients_ = 1;
   std::int64_t reductions_ = 0;
   double waiting_seconds_ = 0, deciding_seconds_ = 0;
   WindowResult last_;

@@ -76,8 +76,10 @@ void Program::backward(Action const& action, Wanted wanted) {
   Block const& b = block(action.chunk);
   if (mutant("gathered_weights_freed_early") && parts_.schedule.sharing == Sharing::parameters)
     for (UnitId u : b.reads) parts_.ops.run(*compute_, Fill{store_.flat(Part::compute, u, action.version), 0});
-  if (wants_weight(wanted))
+  if (wants_weight(wanted)) {
+    peak_gradients_ = std::max(peak_gradients_, int(update_of(action) + 1 - window_));
     for (Segment s : b.produces) store_.gradients().begin(s, leaf_of(action.micro), *compute_);
+  }
   Tensor dy;
   bool const last = action.chunk.v + 1 == int(parts_.model.blocks.size());
   if (wants_input(wanted) && !last) dy = boundaries_.take(ChunkId{action.chunk.v + 1}, action.micro, AtEdge::gradient);

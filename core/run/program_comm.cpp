@@ -73,6 +73,7 @@ void Program::reverse_sends(MicroId micro) {
 }
 
 Request Program::post_collective(Posting const& posting) {
+  if (posting.group == decision_group) return post_part();
   if (!posting.group.empty()) return post_tied(posting);
   if (posting.what == Collective::gather) return post_to_root(posting);
   return posting.unit.valid() ? post_gather(posting) : post_sum(posting);
@@ -118,7 +119,14 @@ Request Program::post_tied(Posting const& posting) {
   UnitSpec const& spec = parts_.model.spec[posting.unit];
   Communicator& holders = parts_.mesh.named(posting.group);
   expect(holders.size() == spec.slots, "each holder of a tied unit has one of its slots");
-  Tensor all = parts_.arena.make(accumulator(parts_.model.dtype), {holders.size(), spec.elements}, Book::communication, *compute_);
+  Tensor all;
+  if (under_way_) {
+    std::int64_t const update = under_way_->offer(posting.unit);
+    store_.turn_to(pipeline_mutant(parts_.schedule, "tied_slot_of_the_update_before") && update > 0 ? update - 1 : update);
+    all = under_way_->slots(posting.unit, update);
+  } else {
+    all = parts_.arena.make(accumulator(parts_.model.dtype), {holders.size(), spec.elements}, Book::communication, *compute_);
+  }
   Segment const mine = store_.gradients().summed(posting.unit);
   Tensor local = store_.gradients().range(mine, mine);
   local.view = slice(local.view, 0, 0, spec.elements);
@@ -129,6 +137,21 @@ Request Program::post_tied(Posting const& posting) {
     return {};
   }
   return holders.post(*compute_, Exchange{.what = Collective::all_gather, .send = local, .recv = all, .purpose = "tied gradients"});
+}
+
+/// Losses and norms of an update whose gradients are complete here, for its decision at a later moment.
+Request Program::post_part() {
+  std::int64_t const update = under_way_->give();
+  store_.turn_to(update);
+  reduce_tally();
+  take_norms();
+  leave_tied_copies_out();
+  Tensor const& part = under_way_->part(update);
+  std::int64_t const norms = norms_.view.elements();
+  parts_.ops.run(*compute_, Copy{norms_.view, slice(part.view, 0, 0, norms)});
+  parts_.ops.run(*compute_, Copy{totals_.view, slice(part.view, 0, norms, part.view.elements())});
+  return parts_.mesh.named(decision_group)
+      .post(*compute_, Exchange{.what = Collective::all_reduce, .send = part, .recv = part, .purpose = "decision"});
 }
 
 void Program::wait(Token token) {

@@ -30,10 +30,15 @@ void Program::tie(UnitId unit) {
 /// Deferred running statistics move here, also with an update that is skipped: others have moved by then too.
 void Program::decide() {
   if (deferred_) deferred_->move(window_);
-  reduce_tally();
-  take_norms();
+  if (under_way_) {
+    take_part();
+  } else {
+    reduce_tally();
+    take_norms();
+  }
   auto const before = std::chrono::steady_clock::now();
-  exchange_totals();
+  if (!under_way_) exchange_totals();
+  sum_up_totals();
   deciding_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
   std::int64_t const next =
       window_ - (mutant("resume_with_first_learning_rate") ? parts_.updates_before : 0);  // 0-based index of this update
@@ -88,36 +93,53 @@ void Program::take_norms() {
   }
 }
 
-/// totals: loss sum, counted, correct, non-finite flags, stop flags. One exchange a direction: stages add their tensors' norms (zeros
-/// elsewhere, so the sum is exact), replicas add losses and flags.
+/// A tied weight is counted where its first use lives.
+void Program::leave_tied_copies_out() {
+  auto const& order = store_.gradients().order();
+  for (UnitId unit : store_.held())
+    for (ParamId id : parts_.model.spec[unit].params) {
+      bool const owner = std::find(order.begin(), order.end(), Segment{unit, 0}) != order.end();
+      if (!owner) parts_.ops.run(*compute_, Fill{slice(norms_.view, 0, id.v, id.v + 1), 0});
+    }
+}
+
+void Program::all_sum(Axes over, Tensor const& tensor) {
+  parts_.mesh.over(over)
+      .post(*compute_, Exchange{.what = Collective::all_reduce, .send = tensor, .recv = tensor, .purpose = "decision"})
+      .wait(*compute_);
+}
+
+/// totals: loss sum, counted, correct, non-finite flags, stop flags. Stages add them and their tensors' norms (zeros elsewhere, so the sum
+/// is exact).
 void Program::exchange_totals() {
-  Mesh& mesh = parts_.mesh;
-  auto const sum = [&](Axes over, Tensor const& tensor) {
-    mesh.over(over)
-        .post(*compute_, Exchange{.what = Collective::all_reduce, .send = tensor, .recv = tensor, .purpose = "decision"})
-        .wait(*compute_);
-  };
-  if (mesh.extent(Axis::pipeline) > 1 && parts_.schedule.synchronous()) {
-    // A tied weight is counted where its first use lives.
-    for (UnitId unit : store_.held())
-      for (ParamId id : parts_.model.spec[unit].params) {
-        auto const& order = store_.gradients().order();
-        bool const owner = std::find(order.begin(), order.end(), Segment{unit, 0}) != order.end();
-        if (!owner) parts_.ops.run(*compute_, Fill{slice(norms_.view, 0, id.v, id.v + 1), 0});
-      }
-    sum(axes(Axis::pipeline), norms_);
-    if (!pipeline_mutant(parts_.schedule, "loss_stays_on_the_last_stage")) sum(axes(Axis::pipeline), totals_);
-  }
+  if (parts_.mesh.extent(Axis::pipeline) == 1 || !parts_.schedule.decides_jointly()) return;
+  leave_tied_copies_out();
+  all_sum(axes(Axis::pipeline), norms_);
+  if (!pipeline_mutant(parts_.schedule, "loss_stays_on_the_last_stage")) all_sum(axes(Axis::pipeline), totals_);
+}
+
+/// What all stages have given to this decision: the same numbers on each.
+void Program::take_part() {
+  View const part = under_way_->part(window_).view;
+  std::int64_t const norms = norms_.view.elements();
+  parts_.ops.run(*compute_, Copy{slice(part, 0, 0, norms), norms_.view});
+  parts_.ops.run(*compute_, Copy{slice(part, 0, norms, part.elements()), totals_.view});
+  if (pipeline_mutant(parts_.schedule, "norm_of_the_own_stage")) take_norms();
+}
+
+/// Parts of cut tensors are added; losses are known to all parts, a request to stop isn't. Replicas add losses and flags.
+void Program::sum_up_totals() {
   if (tensor_->spans_ranks()) {
-    // Losses are known to all parts; a request to stop isn't.
     add_norms_of_parts();
-    sum(axes(Axis::tensor), with_view(totals_, slice(totals_.view, 0, 4, 5)));
+    all_sum(axes(Axis::tensor), with_view(totals_, slice(totals_.view, 0, 4, 5)));
   }
   // Zeros but on rank 0, so the sum is exact.
-  if (parts_.schedule.sharing == Sharing::root) sum(parts_.schedule.reduced_over, norms_);
+  if (parts_.schedule.sharing == Sharing::root) all_sum(parts_.schedule.reduced_over, norms_);
   parts_.ops.run(*compute_, TreeTotal{norms_.view, norm_squared_.view});
+  if (pipeline_mutant(parts_.schedule, "norm_of_the_update_before") && last_.update > 0)
+    parts_.ops.run(*compute_, Fill{norm_squared_.view, last_.norm * last_.norm});
   parts_.ops.run(*compute_, FlagNonFinite{norm_squared_.view, slice(totals_.view, 0, 3, 4)});
-  if (mesh.extent(Axis::data) > 1) sum(axes(Axis::data), totals_);
+  if (parts_.mesh.extent(Axis::data) > 1) all_sum(axes(Axis::data), totals_);
 }
 
 void Program::conclude_window() {
@@ -139,15 +161,15 @@ void Program::conclude_window() {
           fmt::format("update {}: {} loss terms were counted where the window has {} (a micro-batch is missing or taken twice)",
                       last_.update, last_.counted, expected));
   }
-  if (last_.skipped && !parts_.schedule.synchronous())
+  if (last_.skipped && !parts_.schedule.decides_jointly())
     throw RankFailure(
-        fmt::format("update {}: a gradient is not finite, and other stages have gone on; an asynchronous pipeline can't skip an "
-                    "update (lower --lr, or use --mode flush)",
+        fmt::format("update {}: a gradient is not finite, and other stages have gone on; stages that decide by themselves can't skip an "
+                    "update (lower --lr, give --clip-norm with --mode vertical or 2bw, or use --mode flush)",
                     last_.update));
   history_.push_back(last_);
 }
 
-bool Program::sees_loss() const { return parts_.schedule.synchronous() || blocks_.back().v + 1 == int(parts_.model.blocks.size()); }
+bool Program::sees_loss() const { return parts_.schedule.decides_jointly() || blocks_.back().v + 1 == int(parts_.model.blocks.size()); }
 
 void Program::update(UnitId unit, Version to) {
   Version const from{to.v - 1};

@@ -24,6 +24,7 @@ void require_consistent(Schedule const& schedule, std::vector<BlockShape> const&
   int const micros = schedule.micros_per_window, updates = schedule.versions_per_window;
   require(micros > 0 && updates > 0 && micros % updates == 0,
           fmt::format("{} updates can't share {} micro-batches equally", updates, micros));
+  require(schedule.decisions == Decisions::joint || lanes == 1 || !schedule.synchronous(), "lanes that flush decide jointly");
   require(schedule.leaves.leaves() == schedule.micros_per_update(),
           fmt::format("a sum of {} leaves, but {} micro-batches an update", schedule.leaves.leaves(), schedule.micros_per_update()));
 }

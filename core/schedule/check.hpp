@@ -31,14 +31,16 @@ std::string_view name(CommunicationModel model);
 /// The models that transports of a kind need: launch_order only where messages are matched by it.
 std::span<CommunicationModel const> models_of(Matching matching);
 
-/// What the checker found about a lane. Peaks count (block or chunk, micro-batch) pairs, summed over the lane's blocks or chunks.
+/// What the checker found about a lane. Peaks of activations count (block or chunk, micro-batch) pairs, summed over the lane's blocks or
+/// chunks.
 struct LaneFacts {
   int peak_stashes = 0;          // whole and selective stashes, from forward (recomputed: from recompute) to backward or backward_input
   int peak_boundary_inputs = 0;  // kept only as the input of what will be recomputed
   int peak_weight_residues = 0;  // between backward_input and backward_weight
   int peak_held = 0;             // stashes and residues together
   int peak_versions = 1;         // weight versions of one unit at once: the latest, and those that a later action still reads
-  int staleness = 0;             // largest (latest version - version used by backward)
+  int peak_gradients = 1;        // updates whose gradients are held at once, complete or not
+  int staleness = 0;             // most updates between the weights that a gradient is of and those that it's applied to
   int sends = 0, receives = 0, collectives = 0;  // postings per repetition of the body
 };
 
@@ -53,10 +55,11 @@ struct Proof {
 ///   a backward its whole stash;
 /// - a backward reads its forward's version, no forward reads a version that isn't made yet, and under
 ///   Weights::latest each reads the latest;
-/// - each leaf is folded once, into its own update; every bucket is reduced once per update (Inside::replicas: per micro-batch),
-///   after its last leaf; every tied unit is tied once; then one decision, and each unit is updated once;
+/// - each leaf is folded once, into its own update, which comes next unless decisions are deferred; every bucket is reduced once per
+///   update (Inside::replicas: per micro-batch), after its last leaf; every tied unit is tied once; then one decision, and each unit is
+///   updated once. To a deferred decision every lane has given its part, with its tied units added;
 /// - weights that ranks share are whole where a block uses them, gathered once for it, and given back or updated after that;
-/// - every posting is waited for exactly once, in its run of the section; sends and receives match;
+/// - every posting is waited for exactly once, in its run of the section (deferred decisions: later); sends and receives match;
 /// - it ends under all `models` (empty: models_of(schedule.matching)), with waits that block. Without communication (coarse, refined):
 ///   some order exists.
 /// @throws BadSchedule

@@ -99,17 +99,37 @@ std::optional<std::vector<int>> each_stage(int stages, Of const& of) {
   return out;
 }
 
-int versions(Pipeline kind, int stages, int i) {
+/// Joint decisions under vertical make versions as late as gradients of more updates are held: together p+1 buffers either way.
+int versions(Pipeline kind, PipelineShape shape, int i) {
   switch (kind) {
     case Pipeline::stash:
-      return stages - i;
+      return shape.stages - i;
     case Pipeline::vertical:
-      return stages;
+      return shape.decisions == Decisions::joint ? shape.stages - i : shape.stages;
     case Pipeline::two_buffers:
       return 2;
     default:
       return 1;
   }
+}
+
+int staleness(Pipeline kind, int stages, int i) {
+  switch (kind) {
+    case Pipeline::stash:
+      return stages - 1 - i;
+    case Pipeline::vertical:
+      return stages - 1;
+    case Pipeline::two_buffers:
+      return 1;
+    default:
+      return 0;
+  }
+}
+
+int gradients(Pipeline kind, PipelineShape shape, int i) {
+  if (shape.decisions == Decisions::per_lane) return 1;
+  if (kind == Pipeline::vertical) return i + 1;
+  return kind == Pipeline::two_buffers && i > 0 ? 2 : 1;
 }
 
 /// Boundaries between chunks that lie on different stages.
@@ -183,8 +203,9 @@ ClosedForms closed_forms(Pipeline kind, PipelineShape shape, StageSeconds second
   forms.stashes = each_stage(c.p, [&](int i) { return stashes(kind, c, i); });
   forms.held = each_stage(c.p, [&](int i) { return held(kind, c, i); });
   for (int i = 0; i < c.p; ++i) {
-    forms.versions.push_back(versions(kind, c.p, i));
-    forms.staleness.push_back(forms.versions.back() - 1);
+    forms.versions.push_back(versions(kind, shape, i));
+    forms.staleness.push_back(staleness(kind, c.p, i));
+    forms.gradients.push_back(gradients(kind, shape, i));
   }
   forms.messages = 2 * crossed(kind, c) * c.m;
   return forms;

@@ -46,6 +46,7 @@ struct ClosedForms {
   std::optional<std::vector<int>> stashes;  // live until backward, or its input half (LaneFacts::peak_stashes)
   std::optional<std::vector<int>> held;     // until the weight half (LaneFacts::peak_held)
   std::vector<int> versions, staleness;     // always known
+  std::vector<int> gradients;               // updates whose gradients are held at once; always known
   std::int64_t messages = 0;                // activations and gradients that cross between stages; always known
 };
 ClosedForms closed_forms(Pipeline kind, PipelineShape shape, StageSeconds seconds);

@@ -3,46 +3,63 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <map>
 #include <set>
 
 namespace shardmark {
 namespace {
 
-/// Every posting is waited for exactly once, in the run of the section that posted it.
+/// Every posting is waited for exactly once, in the run of the section that posted it, or, for deferred decisions, some time behind it.
 class LaneTokens {
  public:
   LaneTokens(Unrolled const& unrolled, int lane) : unrolled_(unrolled), lane_(lane), tokens_(std::size_t(unrolled.tokens(lane))) {}
 
   void post(Step const& step) {
     State& state = tokens_[std::size_t(step.action.token.v)];
-    if (state.posted != nullptr && same_run(*state.posted, step)) reject(lane_, step, "this token was posted before");
-    state = {&step, true};
-    ++outstanding_;
+    bool const again = state.latest != nullptr && same_run(*state.latest, step);
+    if (again && !deferred(step)) reject(lane_, step, "this token was posted before");
+    state.latest = &step;
+    state.open.push_back(&step);
+    if (!deferred(step)) ++outstanding_;
   }
 
   /// The post that this wait ends.
   Step const& wait(Step const& step) {
     State& state = tokens_[std::size_t(step.action.token.v)];
-    if (!state.open) reject(lane_, step, "this token is not outstanding");
-    state.open = false;
-    --outstanding_;
-    return *state.posted;
+    if (state.open.empty()) reject(lane_, step, "this token is not outstanding");
+    Step const& posted = *state.open.front();
+    state.open.pop_front();
+    if (!deferred(step)) --outstanding_;
+    return posted;
   }
 
   void finish_section() const {
-    if (outstanding_ == 0) return;
-    auto const open = std::find_if(tokens_.begin(), tokens_.end(), [](State const& state) { return state.open; });
-    reject(lane_, *open->posted, "nothing waits for this before the section ends");
+    if (outstanding_ > 0)
+      reject_open([&](Step const& posted) { return !deferred(posted); }, "nothing waits for this before the section ends");
+  }
+  void finish() const {
+    finish_section();
+    reject_open([](Step const&) { return true; }, "nothing waits for this before the lane ends");
   }
 
   static bool same_run(Step const& a, Step const& b) { return a.section == b.section && a.windows == b.windows; }
 
  private:
   struct State {
-    Step const* posted = nullptr;  // the latest
-    bool open = false;
+    Step const* latest = nullptr;  // post
+    std::deque<Step const*> open;  // posts that no wait has ended, oldest first
   };
+  /// An exchange of what lanes give to a deferred decision.
+  bool deferred(Step const& step) const {
+    return unrolled_.schedule().defers() && !unrolled_.postings(lane_, step.action.token).front().group.empty();
+  }
+  template <class Which>
+  void reject_open(Which const& which, std::string const& problem) const {
+    for (State const& state : tokens_) {
+      if (!state.open.empty() && which(*state.open.front())) reject(lane_, *state.open.front(), problem);
+    }
+  }
   Unrolled const& unrolled_;
   int lane_;
   std::vector<State> tokens_;
@@ -67,7 +84,7 @@ class LaneWalk {
       take(step);
       before = &step;
     }
-    tokens_.finish_section();
+    tokens_.finish();
     order_.finish();
     sums_.finish();
     weights_.finish();

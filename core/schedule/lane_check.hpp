@@ -91,10 +91,12 @@ class LaneSums {
   void finish() const;
 
  private:
-  bool complete(std::size_t local_chunk) const;
-  std::string first_incomplete(std::vector<std::size_t> const& local_chunks) const;
-  void require_all_reduced(Step const& step) const;
-  void exchange_posted(Step const& step, Posting const& posting) const;
+  bool complete(std::size_t local_chunk, int update) const;
+  std::string first_incomplete(std::vector<std::size_t> const& local_chunks, int update) const;
+  std::string first_untied(int update, bool only_counted_here) const;
+  void require_all_reduced(Step const& step, int update) const;
+  void exchange_posted(Step const& step, Posting const& posting);
+  void part_given(Step const& step, Posting const& posting);
   void bucket_posted(Step const& step, std::size_t bucket, MicroId micro, LaneOrder const& order);
   std::size_t leaf_cell(std::size_t bucket, MicroId micro) const;
   void require(bool good, Step const& step, std::string_view problem) const;
@@ -105,15 +107,18 @@ class LaneSums {
   Form form_;
   bool reduces_ = false;      // over other ranks
   bool every_micro_ = false;  // reduces leaves, before they are folded
+  bool defers_ = false;
   int leaves_per_update_ = 1;
-  int decided_ = 0;                    // coarse: updates
-  int marks_ = 0;                      // reduce marks seen
-  std::vector<char> folded_;           // [local chunk][micro]
-  std::vector<int> leaves_;            // [local chunk], over all updates
-  std::vector<int> posted_, reduced_;  // [bucket]: updates reduced
-  std::vector<char> leaf_reduced_;     // [bucket][micro]: 1 posted, 2 complete
-  std::vector<int> versions_;          // [local unit]
-  std::vector<int> ties_, exchanges_;  // [local unit]: updates tied, slots exchanged
+  int decided_ = 0;                       // coarse: updates
+  int marks_ = 0;                         // reduce marks seen
+  int given_ = 0, taken_ = 0;             // deferred decisions: exchanges posted, complete
+  std::vector<char> folded_;              // [local chunk][micro]
+  std::vector<int> leaves_;               // [local chunk], over all updates
+  std::vector<int> posted_, reduced_;     // [bucket]: updates reduced
+  std::vector<char> leaf_reduced_;        // [bucket][micro]: 1 posted, 2 complete
+  std::vector<int> versions_;             // [local unit]
+  std::vector<int> ties_;                 // [local unit]: updates tied
+  std::vector<int> offered_, exchanges_;  // [local unit]: updates whose slots are on their way, exchanged
 };
 
 /// Makes weights whole that ranks share.

@@ -63,11 +63,24 @@ void measure_versions(Unrolled const& unrolled, int lane, LaneFacts& facts) {
       latest = action.version.v;
     } else if (reads_weights(action.what)) {
       if (action.what == Do::backward || action.what == Do::backward_input) {
-        facts.staleness = std::max(facts.staleness, latest - action.version.v);
+        int const update = action.micro.v / unrolled.schedule().micros_per_update();
+        facts.staleness = std::max(facts.staleness, update - action.version.v);
       }
       if (action.version.v != latest && last_read[std::size_t(action.version.v)] == i) --alive;
     }
     facts.peak_versions = std::max(facts.peak_versions, alive);
+  }
+}
+
+/// From the first gradient of an update to the units' updates, which stand right behind the decision.
+void measure_gradients(Unrolled const& unrolled, int lane, LaneFacts& facts) {
+  bool const coarse = unrolled.schedule().form == Form::coarse;
+  int decided = 0;
+  for (Step const& step : unrolled.lane(lane)) {
+    Do const what = step.action.what;
+    if (what == (coarse ? Do::update : Do::decide)) ++decided;
+    if (what != Do::backward && what != Do::backward_weight) continue;
+    facts.peak_gradients = std::max(facts.peak_gradients, step.action.micro.v / unrolled.schedule().micros_per_update() + 1 - decided);
   }
 }
 
@@ -86,6 +99,7 @@ LaneFacts measure_lane(Unrolled const& unrolled, LaneContents const& contents, i
   LaneFacts facts;
   measure_live(unrolled, contents, lane, facts);
   measure_versions(unrolled, lane, facts);
+  measure_gradients(unrolled, lane, facts);
   count_postings(unrolled, lane, facts);
   return facts;
 }

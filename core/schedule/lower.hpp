@@ -15,10 +15,14 @@ class LaneBuilder {
   void copy(Action const& action) { actions_.push_back(action); }
   /// Its token is new.
   Token post(Posting posting);
+  /// An exchange for a deferred decision: one token in all sections of the lane.
+  void post_deferred(Posting posting);
+  void wait_deferred(Posting posting) { wait(token_of(posting)); }
   void wait(Token token);
   std::vector<Action> finish() { return std::move(actions_); }
 
  private:
+  Token token_of(Posting posting);
   Lane& lane_;
   std::vector<Action> input_;
   std::vector<Action> actions_;

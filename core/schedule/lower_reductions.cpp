@@ -4,6 +4,11 @@
 //   Inside::micros, overlap off  .. backward fold | backward fold | +0 +1 wait 0, wait 1 | tie decide update
 //   Inside::replicas             .. backward +0 | backward +1 | wait 0, wait 1, fold fold | next micro-batch
 //   the same, sums in pieces     .. backward +0 | backward +1 wait 0, fold | backward +2 wait 1, fold | .. (+k: post bucket k)
+//
+// Deferred decisions, on the first lane, whose gradients are complete last and which counts tied units in the norm, and on a later one:
+//
+//   ... backward | fold | post slots | wait slots | tie | post part | wait part | decide update
+//   ... backward | fold | post slots | post part | forward and backward of later updates | wait slots | tie | wait part | decide update
 
 #include <algorithm>
 #include <map>
@@ -23,7 +28,10 @@ class Reductions {
         what_(sum_of(schedule.sharing)),
         lane_(lane),
         overlap_(overlap),
-        tied_(tied_units(blocks, schedule.lane_of_chunk)) {
+        defers_(schedule.defers()) {
+    for (TiedUnit const& unit : tied_units(blocks, schedule.lane_of_chunk)) {
+      if (unit.on(lane) && unit.shared()) shared_.push_back(unit);
+    }
     if (axes_ == 0) return;
     std::map<Segment, std::size_t> bucket_of;
     std::vector<Bucket> const& buckets = schedule.buckets[std::size_t(lane)];
@@ -50,6 +58,7 @@ class Reductions {
       auto const is_mark = [](Action const& action) { return action.what == Do::reduce; };
       auto const mark = std::size_t(std::find_if(input.begin() + std::ptrdiff_t(begin), input.end(), is_mark) - input.begin());
       reduce_between(begin, mark);
+      if (mark < input.size()) finish_gradients();
       begin = mark + 1;
     }
   }
@@ -64,7 +73,10 @@ class Reductions {
     };
     std::map<MicroId, Pending> pending;
     for (Action const& action : builder_.input()) {
-      if (action.what == Do::reduce) continue;
+      if (action.what == Do::reduce) {
+        finish_gradients();
+        continue;
+      }
       if (action.what != Do::fold) {
         copy(action);
         continue;
@@ -168,25 +180,37 @@ class Reductions {
     return builder_.post({.transfer = Transfer::collective, .micro = micro, .what = what_, .axes = axes_, .bucket = ids_[bucket]});
   }
 
-  /// Copies an action; before a tie, the slots that other lanes hold are fetched.
+  /// All gradients of an update are complete and reduced: where its decision is deferred, this lane gives what others need for it.
+  void finish_gradients() {
+    if (!defers_) return;
+    for (TiedUnit const& unit : shared_) builder_.post_deferred(slots_of(unit.unit));
+    if (lane_ > 0) builder_.post_deferred(part());
+  }
+
+  /// Copies an action; before a tie, the slots that other lanes hold are fetched, before a deferred decision their parts of it.
   void copy(Action const& action) {
-    if (action.what == Do::tie) {
-      auto const tied = std::find_if(tied_.begin(), tied_.end(), [&](TiedUnit const& t) { return t.unit == action.unit; });
-      invariant(tied != tied_.end() && tied->on(lane_), "refine() writes a tie only where a lane holds a slot");
-      if (tied->shared()) {
-        builder_.wait(builder_.post(
-            {.transfer = Transfer::collective, .what = Collective::all_gather, .group = tied_group(tied->unit), .unit = tied->unit}));
-      }
+    if (action.what == Do::tie && std::ranges::find(shared_, action.unit, &TiedUnit::unit) != shared_.end()) {
+      defers_ ? builder_.wait_deferred(slots_of(action.unit)) : builder_.wait(builder_.post(slots_of(action.unit)));
+    }
+    if (action.what == Do::decide && defers_) {
+      if (lane_ == 0) builder_.post_deferred(part());
+      builder_.wait_deferred(part());
     }
     builder_.copy(action);
   }
+
+  static Posting slots_of(UnitId unit) {
+    return {.transfer = Transfer::collective, .what = Collective::all_gather, .group = tied_group(unit), .unit = unit};
+  }
+  static Posting part() { return {.transfer = Transfer::collective, .what = Collective::all_reduce, .group = decision_group}; }
 
   LaneBuilder& builder_;
   Axes axes_;
   Collective what_;
   int lane_;
   Overlap overlap_;
-  std::vector<TiedUnit> tied_;
+  bool defers_;
+  std::vector<TiedUnit> shared_;  // tied units of this lane that others hold too
   std::vector<BucketId> ids_;
   std::vector<std::vector<std::size_t>> buckets_of_block_;  // empty lists for blocks of other lanes
 };

@@ -97,6 +97,7 @@ class Parser {
     if (first.text == "leaves") return leaves();
     if (first.text == "sum") return sum();
     if (first.text == "weights") return weights();
+    if (first.text == "decisions") return decisions();
     unknown(first);
   }
 
@@ -153,6 +154,11 @@ class Parser {
 
   void weights() {
     schedule_.weights = one_of({Weights::latest, Weights::delayed});
+    end_line();
+  }
+
+  void decisions() {
+    schedule_.decisions = one_of({Decisions::joint, Decisions::per_lane});
     end_line();
   }
 

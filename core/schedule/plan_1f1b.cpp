@@ -21,7 +21,7 @@ Schedule plan_1f1b(PipelineShape shape) {
       lane.backward(stage, m - ahead);
     }
     for (int m = shape.micros - ahead; m < shape.micros; ++m) lane.backward(stage, m);
-    lane.update();
+    lane.finish_window();
   }
   return schedule;
 }

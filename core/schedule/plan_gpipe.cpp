@@ -14,7 +14,7 @@ Schedule plan_gpipe(PipelineShape shape, BackwardOrder order) {
     LaneWriter lane(schedule.lanes[std::size_t(stage)].body);
     for (int m = 0; m < shape.micros; ++m) lane.forward(stage, m);
     for (int m = 0; m < shape.micros; ++m) lane.backward(stage, order == BackwardOrder::oldest_first ? m : shape.micros - 1 - m);
-    lane.update();
+    lane.finish_window();
   }
   return schedule;
 }

@@ -54,7 +54,7 @@ Schedule plan_interleaved(PipelineShape shape) {
       backward(k - ahead);
     }
     for (std::size_t k = total - ahead; k < total; ++k) backward(k);
-    lane.update();
+    lane.finish_window();
   }
   return schedule;
 }

@@ -15,7 +15,7 @@ Schedule plan_model_parallel(PipelineShape shape) {
       lane.forward(stage, m);
       lane.backward(stage, m);
     }
-    lane.update();
+    lane.finish_window();
   }
   return schedule;
 }

@@ -6,13 +6,8 @@
 
 namespace shardmark {
 
-void LaneWriter::update(int version) {
-  actions_.push_back({.what = Do::reduce});
-  actions_.push_back({.what = Do::update, .version = {version}});
-}
-
 Schedule empty_pipeline(std::string name, PipelineShape shape, ChunkPlacement placement) {
-  auto const [stages, micros, chunks] = shape;
+  int const stages = shape.stages, micros = shape.micros, chunks = shape.chunks_per_stage;
   require_input(stages >= 1 && micros >= 1 && chunks >= 1,
                 {fmt::format("{} with {} stages, {} micro-batches and {} chunks a stage", name, stages, micros, chunks),
                  "a pipeline needs one of each", "raise what is 0"});

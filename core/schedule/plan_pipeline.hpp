@@ -16,8 +16,14 @@ class LaneWriter {
   void backward(int chunk, int micro, int version = 0) { add(Do::backward, chunk, micro, version); }
   void backward_input(int chunk, int micro) { add(Do::backward_input, chunk, micro, 0); }
   void backward_weight(int chunk, int micro) { add(Do::backward_weight, chunk, micro, 0); }
-  /// Gradients of the window are complete: reduce them, then make `version` of the weights.
-  void update(int version = 1);
+  /// Gradients of an update are complete.
+  void reduce() { actions_.push_back({.what = Do::reduce}); }
+  void update(int version) { actions_.push_back({.what = Do::update, .version = {version}}); }
+  /// The end of a synchronous window: reduce, then the one update.
+  void finish_window() {
+    reduce();
+    update(1);
+  }
 
  private:
   void add(Do what, int chunk, int micro, int version) {

@@ -48,7 +48,7 @@ class VeeLane {
     for (int turn : {1, 0}) {
       while (weights_[turn] < full_) weight(turn);
     }
-    lane_.update();
+    lane_.finish_window();
   }
 
  private:

@@ -31,7 +31,7 @@ Schedule plan_handcrafted(std::string name, PipelineShape shape, int reach) {
       if (forward < shape.micros) lane.forward(stage, forward++);
     }
     while (weight < shape.micros) lane.backward_weight(stage, weight++);
-    lane.update();
+    lane.finish_window();
   }
   return schedule;
 }

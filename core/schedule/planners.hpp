@@ -46,7 +46,8 @@ enum class Delay : std::uint8_t {
 };
 /// 1F1B without a flush: start-up, steady state, drain (Narayanan et al., "PipeDream", SOSP 2019; 2BW: ICML 2021).
 /// Under stash and vertical a window is one micro-batch: a global batch of `micros` micro-batches is that many windows.
-/// @throws BadRequest also when two_buffers gets fewer micro-batches than stages: two versions would not be enough.
+/// @throws BadRequest also when two_buffers gets fewer micro-batches than stages: two versions would not be enough; and for joint decisions
+/// under stash, whose stages need their next weights before the first one has its gradients.
 Schedule plan_pipedream(PipelineShape shape, Delay delay);
 
 }  // namespace shardmark

@@ -17,13 +17,15 @@
 namespace shardmark {
 namespace {
 
-/// Blocks back to chunks; folds, ties and communication are left out.
-std::vector<Action> fold_section(std::vector<Action> const& refined, std::vector<int> const& run, bool marks_reduction) {
+/// Blocks back to chunks; folds, ties and communication are left out, but for a lane's part of a deferred decision.
+std::vector<Action> fold_section(Lane const& refined, Section section, std::vector<int> const& run, bool marks_reduction) {
   std::vector<Action> out;
-  for (Action action : refined) {
+  for (Action action : refined[section]) {
     switch (action.what) {
-      case Do::fold:
       case Do::post:
+        if (postings_of(refined, action.token).front().group == decision_group) out.push_back({.what = Do::reduce});
+        continue;
+      case Do::fold:
       case Do::wait:
       case Do::tie:
       case Do::release:
@@ -49,9 +51,10 @@ Schedule fold_blocks(Schedule const& schedule) {
   coarse.form = Form::coarse;
   std::vector<int> const run = runs_of(schedule.lane_of_chunk);
   coarse.lane_of_chunk = lanes_of_runs(schedule.lane_of_chunk);
-  bool const marks = schedule.form == Form::lowered && schedule.reduced_over != 0 && schedule.sum.inside == Inside::micros;
+  bool const marks =
+      schedule.form == Form::lowered && schedule.reduced_over != 0 && schedule.sum.inside == Inside::micros && !schedule.defers();
   for (Lane& lane : coarse.lanes) {
-    for (Section section : sections) lane[section] = fold_section(lane[section], run, marks);
+    for (Section section : sections) lane[section] = fold_section(lane, section, run, marks);
     lane.postings.clear();
   }
   return coarse;

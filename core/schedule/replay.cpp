@@ -55,7 +55,7 @@ Replay::Replay(Unrolled const& unrolled, CommunicationModel model, Costs const* 
   }
   for (int lane = 0; lane < unrolled.lanes(); ++lane) {
     LaneState& state = lanes_[std::size_t(lane)];
-    state.group_of_token.assign(std::size_t(unrolled.tokens(lane)), -1);
+    state.groups_of_token.resize(std::size_t(unrolled.tokens(lane)));
     state.streams.resize(first_named_stream + named_streams_.size());
     state.heads.resize(state.streams.size());
     state.free.resize(state.streams.size());
@@ -103,7 +103,8 @@ bool Replay::step(int lane, Step const& step) {
 
 bool Replay::compute(int lane, Step const& step) {
   LaneState& state = lanes_[std::size_t(lane)];
-  double const ready = step.action.what == Do::decide ? pass_barrier(lane, step.action) : data_ready(step.action);
+  bool const decides = step.action.what == Do::decide || step.action.what == Do::update;
+  double const ready = decides ? decision_ready(lane, step.action) : data_ready(step.action);
   if (ready == never) return false;
   double const begin = std::max(state.clock, ready);
   double const duration = costs_ == nullptr ? 0 : costs_->action(step.action, lane);
@@ -111,6 +112,7 @@ bool Replay::compute(int lane, Step const& step) {
   state.clock = begin + duration;
   state.busy += duration;
   if (costs_ != nullptr) spans_.push_back({lane, step.action, begin, state.clock});
+  if (step.action.what == Do::reduce && unrolled_.schedule().defers()) arrive(lane, Version{++state.given});
   publish(step.action, state.clock);
   return true;
 }
@@ -142,34 +144,49 @@ void Replay::publish(Action const& action, double end) {
   if (next >= 0 && next < unrolled_.chunks()) wake(unrolled_.lane_of(next));
 }
 
+/// When a decision can be taken, or an update that has none of its own in a coarse schedule. Without messages the parts of deferred ones
+/// are everywhere once all lanes' gradients are complete; with messages the wait before it has seen to that.
+double Replay::decision_ready(int lane, Action const& action) {
+  Schedule const& schedule = unrolled_.schedule();
+  bool const first = action.what == (schedule.form == Form::coarse ? Do::update : Do::decide);
+  if (!first || unrolled_.lanes() == 1) return 0;
+  if (schedule.synchronous()) return schedule.form == Form::coarse ? 0 : pass_barrier(lane, action);
+  if (!schedule.defers() || schedule.form == Form::lowered) return 0;
+  Barrier const& barrier = barriers_[action.version];
+  return barrier.arrived < unrolled_.lanes() ? never : barrier.release;
+}
+
 /// All lanes of a synchronous schedule decide together.
 double Replay::pass_barrier(int lane, Action const& action) {
-  if (unrolled_.lanes() == 1 || !unrolled_.schedule().synchronous()) return 0;
-  Barrier& barrier = barriers_[action.version];
   LaneState& state = lanes_[std::size_t(lane)];
   if (!state.arrived) {
     state.arrived = true;
-    barrier.release = std::max(barrier.release, state.clock);
-    if (++barrier.arrived == unrolled_.lanes()) {
-      for (int other = 0; other < unrolled_.lanes(); ++other) wake(other);
-    }
+    arrive(lane, action.version);
   }
+  Barrier const& barrier = barriers_[action.version];
   if (barrier.arrived < unrolled_.lanes()) return never;
   state.arrived = false;
   return barrier.release;
 }
 
+void Replay::arrive(int lane, Version decision) {
+  Barrier& barrier = barriers_[decision];
+  barrier.release = std::max(barrier.release, lanes_[std::size_t(lane)].clock);
+  if (++barrier.arrived < unrolled_.lanes()) return;
+  for (int other = 0; other < unrolled_.lanes(); ++other) wake(other);
+}
+
 bool Replay::wait(int lane, Step const& step) {
   LaneState& state = lanes_[std::size_t(lane)];
-  int& open = state.group_of_token[std::size_t(step.action.token.v)];
-  if (open < 0) reject(lane, step, "this token is not outstanding");
-  Group const& group = groups_[std::size_t(open)];
+  std::deque<int>& open = state.groups_of_token[std::size_t(step.action.token.v)];
+  if (open.empty()) reject(lane, step, "this token is not outstanding");
+  Group const& group = groups_[std::size_t(open.front())];
   if (group.left > 0) return false;
   double const begin = state.clock;
   state.clock = std::max(begin, group.done) + group.held;
   state.exposed += state.clock - begin;
   if (costs_ != nullptr) spans_.push_back({lane, step.action, begin, state.clock});
-  open = -1;
+  open.pop_front();
   return true;
 }
 
@@ -178,7 +195,7 @@ void Replay::post(int lane, Step const& step) {
   auto const postings = unrolled_.postings(lane, step.action.token);
   int const id = int(groups_.size());
   groups_.push_back({lane, &step, stream_of(postings.front()), postings.size(), state.clock, state.clock, 0});
-  state.group_of_token[std::size_t(step.action.token.v)] = id;
+  state.groups_of_token[std::size_t(step.action.token.v)].push_back(id);
   if (occupies(groups_.back())) {
     std::size_t const stream = groups_.back().stream;
     state.streams[stream].push_back(id);
@@ -284,7 +301,7 @@ std::string Replay::why_stuck(int lane) const {
   LaneState const& state = lanes_[std::size_t(lane)];
   Step const& step = unrolled_.lane(lane)[state.at];
   if (step.action.what != Do::wait) return fmt::format("needs what another lane never makes: {}", to_string(step.action));
-  Group const& group = groups_[std::size_t(state.group_of_token[std::size_t(step.action.token.v)])];
+  Group const& group = groups_[std::size_t(state.groups_of_token[std::size_t(step.action.token.v)].front())];
   std::string waits;
   for (Posting const& posting : unrolled_.postings(lane, step.action.token)) {
     Posting shown = posting;

@@ -45,9 +45,10 @@ class Replay {
   struct LaneState {
     std::size_t at = 0;
     double clock = 0, busy = 0, exposed = 0, first = never;
-    bool arrived = false;  // at the barrier of the decide that it stands at
-    std::vector<int> group_of_token;
-    std::vector<std::vector<int>> streams;  // groups that occupy a communicator, in order of posting
+    bool arrived = false;                          // at the barrier of the decide that it stands at
+    std::int32_t given = 0;                        // parts of deferred decisions
+    std::vector<std::deque<int>> groups_of_token;  // outstanding, oldest first
+    std::vector<std::vector<int>> streams;         // groups that occupy a communicator, in order of posting
     std::vector<std::size_t> heads;
     std::vector<double> free;  // when the last group that occupied it ended
   };
@@ -66,7 +67,9 @@ class Replay {
   bool step(int lane, Step const& step);
   bool compute(int lane, Step const& step);
   double data_ready(Action const& action) const;
+  double decision_ready(int lane, Action const& action);
   double pass_barrier(int lane, Action const& action);
+  void arrive(int lane, Version decision);
   void publish(Action const& action, double end);
   bool wait(int lane, Step const& step);
   void post(int lane, Step const& step);

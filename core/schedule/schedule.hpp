@@ -36,12 +36,12 @@ enum class Do : std::uint8_t {
   backward_input,   // chunk, micro, version
   backward_weight,  // chunk, micro, version
   recompute,        // chunk, micro, version: forward again, before its backward; more than once where it keeps less than a stash
-  reduce,           // coarse mark: all gradients of the window are complete on this lane; lower() turns it into posts and waits
+  reduce,           // coarse mark: all gradients of an update are complete on this lane; lower() turns it into posts and waits
   fold,             // chunk, micro: the leaf gradients of this block and micro-batch join their sums
   post,             // token: start a group of messages or a collective
   wait,             // token: complete it
   tie,              // unit, version: add the slots of this tied unit in ascending order, once
-  decide,           // version: norm, clip, non-finite, learning rate: one decision for the update; a barrier over synchronous lanes
+  decide,           // version: norm, clip, non-finite, learning rate: one decision for the update (see Decisions)
   update,           // version: coarse: all units of the lane; refined: `unit`
   release           // unit: its gathered weights are given back (Sharing::parameters)
 };
@@ -70,7 +70,9 @@ struct Action {
 enum class Transfer : std::uint8_t { send, receive, collective };
 
 /// What a token stands for. Postings with the same token form one group: one call of Communicator::post, one Request.
-/// A token is posted once and waited for once in one run of its section, so nothing is outstanding between two repetitions.
+/// A token is posted once and waited for once in one run of its section, so nothing is outstanding between two repetitions; but what
+/// lanes exchange for a decision that they defer (Schedule::defers) has one token in all sections of a lane, and is waited for later, as
+/// often as it was posted: first posted, first waited for.
 /// Ids are shifted like the actions of the section.
 struct Posting {
   Token token = {};
@@ -87,6 +89,7 @@ struct Posting {
   // the holders of a tied unit instead of axes: an all-gather over the mesh's group `group` = tied_group(unit); empty: none.
   // Every member sends its slots in ascending order (TiedUnit::slots_per_holder pieces; a holder of fewer sends zeros behind them),
   // members are in lane order. `tie` then adds all slots, ascending, the same on every holder.
+  // Or all lanes, group = decision_group: an all-reduce of their parts of a decision.
   std::string group = {};
   UnitId unit = {};
   auto operator<=>(Posting const&) const = default;
@@ -152,6 +155,14 @@ Collective sum_of(Sharing sharing);
 /// And the one by which updated weights become whole again on every rank. @pre not replicated
 Collective gather_of(Sharing sharing);
 
+/// Who decides on an update: its norm and clipping, and that it's skipped where a value isn't finite.
+enum class Decisions : std::uint8_t {
+  joint,    // all lanes together, once each has all gradients of the update. With a flush a barrier; without one each lane goes on with
+            // later micro-batches until `decide` stands in its order, and keeps the gradients of the updates that are under way
+  per_lane  // each lane for its own part, right behind its own gradients: pipelines without a flush only
+};
+std::string_view name(Decisions decisions);
+
 /// How a transport finds the two ends of a message.
 enum class Matching : std::uint8_t {
   by_name,         // MPI, by peer and tag: on each channel one receive is posted ahead, so that a message is always on its way
@@ -168,6 +179,7 @@ struct Schedule {
   int micros_per_window = 1;  // forwards of one body
   int versions_per_window = 1;
   Weights weights = Weights::latest;
+  Decisions decisions = Decisions::joint;
   Form form = Form::coarse;
   Axes reduced_over = 0;  // the axes that lower() was given
   Sharing sharing = Sharing::replicated;
@@ -176,6 +188,10 @@ struct Schedule {
   /// Update u (from 0) makes version u+1 from the micro-batches [u, u+1) * micros_per_update().
   int micros_per_update() const { return micros_per_window / versions_per_window; }
   bool synchronous() const;
+  /// All lanes know what is decided, one lane alone included.
+  bool decides_jointly() const { return decisions == Decisions::joint || lanes.size() == 1; }
+  /// Joint decisions without a flush: lanes make gradients of later updates before the decision.
+  bool defers() const { return decisions == Decisions::joint && lanes.size() > 1 && !synchronous(); }
   bool operator==(Schedule const&) const = default;
 };
 
@@ -201,12 +217,15 @@ std::vector<TiedUnit> tied_units(std::vector<BlockShape> const& blocks, std::vec
 std::vector<UnitId> units_of_lane(std::vector<BlockShape> const& blocks, std::vector<int> const& lane_of_block, int lane);
 /// "tied:<unit>": the name of the mesh's group of holders.
 std::string tied_group(UnitId unit);
+/// The mesh's group of all lanes, apart from that of their messages. Only schedules that defer have it.
+inline constexpr char const* decision_group = "decision";
 
 /// What a pipeline planner takes: no options, no tensors.
 struct PipelineShape {
   int stages = 1;
   int micros = 1;
   int chunks_per_stage = 1;
+  Decisions decisions = Decisions::per_lane;  // of pipelines without a flush; the others always decide jointly
 };
 
 /// One lane, `micros` micro-batches in ascending order, each forward then backward; reduce, update. `serial` and one replica of `ddp`.
@@ -258,7 +277,10 @@ enum class Overlap : std::uint8_t { off, on };
 /// weights broadcast after their update.
 ///
 /// A tied unit with holders on several lanes: after the reduction, an all-gather over its holders before `tie`.
-/// @throws BadRequest when such a schedule is asynchronous: its lanes would wait for each other.
+/// @throws BadRequest when such a schedule has decisions by lane: its lanes would wait for each other.
+///
+/// Deferred decisions: what a lane gives to them is posted behind its own gradients, and waited for before `tie` and `decide`. The first
+/// lane counts tied units in the norm, and gives its part behind `tie`. @throws BadRequest for one whose first slot is on another lane.
 Schedule lower(Schedule const& bucketed, std::vector<BlockShape> const& blocks, Axes axes, Overlap overlap,
                Matching matching = Matching::by_name);
 

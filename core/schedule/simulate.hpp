@@ -73,7 +73,8 @@ struct Timeline {
 };
 
 /// Messages and collectives start when all their ends are posted, without buffering; those of one channel, and collectives of one
-/// communicator, run one after another; `decide` is a barrier over synchronous lanes. A schedule that isn't lowered moves its data
+/// communicator, run one after another; `decide` is a barrier over synchronous lanes, and a deferred one comes behind all lanes' gradients.
+/// A schedule that isn't lowered moves its data
 /// at once and for free.
 /// @throws BadSchedule when it doesn't end.
 Timeline simulate(Schedule const& schedule, Costs const& costs, int windows = 1);

@@ -66,6 +66,7 @@ std::string_view name(Kept kept) {
   }
   return "?";
 }
+std::string_view name(Decisions decisions) { return decisions == Decisions::joint ? "joint" : "per-lane"; }
 std::string_view name(Weights weights) { return weights == Weights::latest ? "latest" : "delayed"; }
 
 std::string to_string(Action const& action) {
@@ -104,7 +105,7 @@ std::string to_text(Schedule const& schedule) {
                  fmt::join(schedule.lane_of_chunk, " "), schedule.micros_per_window, schedule.versions_per_window, schedule.leaves.outer,
                  schedule.leaves.inner);
   fmt::format_to(out, "sum {} {} {}\n", name(schedule.sum.micros), name(schedule.sum.replicas), name(schedule.sum.inside));
-  fmt::format_to(out, "weights {}\n", name(schedule.weights));
+  fmt::format_to(out, "weights {}\ndecisions {}\n", name(schedule.weights), name(schedule.decisions));
   for (std::size_t lane = 0; lane < schedule.lanes.size(); ++lane) {
     fmt::format_to(out, "lane {}\n", lane);
     for (Section section : sections) {

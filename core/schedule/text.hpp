@@ -8,6 +8,7 @@
 //   leaves 1 2                      of each sum: groups, micro-batches in each; optional, default 1 and micros / updates
 //   sum tree tree micros            over micro-batches and over replicas: tree or loop; which is inside: micros or replicas; optional
 //   weights latest                  or delayed: a forward may read older weights on purpose; optional
+//   decisions joint                 of all lanes on each update, or per-lane; optional
 //   lane 0                          lanes in order from 0
 //   prologue                        sections may be left out; so may body's heading
 //   body

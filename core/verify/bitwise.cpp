@@ -76,7 +76,7 @@ class Comparer {
 
   std::vector<Check> run() {
     history("loss of each update", program_.sees_loss(), [](WindowResult const& r) { return r.loss; });
-    if (program_.parts().schedule.synchronous())
+    if (program_.parts().schedule.decides_jointly())
       history("gradient norm of each update", true, [](WindowResult const& r) { return r.norm; });
     ModelSpec const& spec = program_.store().spec();
     int const states = program_.parts().optimizer.states();

@@ -51,8 +51,8 @@ Catalogue::Catalogue(Job const& job, Scope scope) : first_row_(first_rows(job)) 
     add(TensorKind::input_gradient, b, {"input gradient of " + name, name, TensorKind::input_gradient, backward_of(b) + 1, inputs, false});
   }
   add(TensorKind::loss, 0, {"loss", blocks_.back(), TensorKind::loss, count, 1, false});
-  // Asynchronous stages know the norm of their own gradients alone.
-  if (job.schedule.synchronous()) add(TensorKind::norm, 0, {"gradient norm", "update", TensorKind::norm, after, 1, false});
+  // Stages that decide by themselves know the norm of their own gradients alone.
+  if (job.schedule.decides_jointly()) add(TensorKind::norm, 0, {"gradient norm", "update", TensorKind::norm, after, 1, false});
   for (std::size_t p = 0; p < model.spec.params.size(); ++p) {
     ParamSpec const& param = model.spec.params[p];
     int const block = last_in_backward(model, param.unit);

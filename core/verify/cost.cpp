@@ -46,8 +46,15 @@ void reductions(Candidate& candidate, std::vector<Count>& out) {
 void memory(Candidate& candidate, Proof const& proof, int rank, std::vector<Count>& out) {
   Program& program = candidate.rig().program();
   LaneFacts const& facts = proof.lanes[std::size_t(program.parts().lane)];
-  out.push_back({"stashes kept at once", double(program.peak_stashes()), double(facts.peak_held)});
-  out.push_back({"weight versions at once", double(program.store().peak_resident()), double(facts.peak_versions)});
+  // A run of a few updates may never have filled a pipeline without a flush: it holds at most as many.
+  Schedule const& schedule = program.parts().schedule;
+  bool const filled = std::int64_t(program.history().size()) >= std::int64_t(proof.windows_checked) * schedule.versions_per_window;
+  auto const held = [&](char const* what, int counted, int most) {
+    out.push_back({what, double(counted), double(filled || schedule.synchronous() ? most : std::min(counted, most))});
+  };
+  held("stashes kept at once", program.peak_stashes(), facts.peak_held);
+  held("weight versions at once", program.store().peak_resident(), facts.peak_versions);
+  held("updates with gradients at once", program.peak_gradients(), facts.peak_gradients);
   double const planned = double(dry_run(candidate.rig().job(), rank).peak_total);
   // Short batches keep a pipeline that isn't drained from its peak for up to an epoch.
   Job const& job = candidate.rig().job();

@@ -42,8 +42,10 @@ Pipeline kind_of(Options const& options) {
 }
 
 PipelineShape shape_of(Options const& options, int ranks) {
+  // Alone, a stage decides by itself.
+  Decisions const decides = ranks > 1 ? decisions_without_flush(options) : Decisions::per_lane;
   int const chunks = options.split_backward == SplitBackward::v ? 2 : options.virtual_stages;
-  return {.stages = ranks, .micros = options.micros, .chunks_per_stage = chunks};
+  return {.stages = ranks, .micros = options.micros, .chunks_per_stage = chunks, .decisions = decides};
 }
 
 class Pipedream final : public Strategy {
@@ -89,14 +91,10 @@ class Pipedream final : public Strategy {
     if (other_schedule)
       return Refusal{mode + " with --virtual-stages or --split-backward", "these fill the bubble of a flush, and there is none",
                      "leave one out"};
-    if (options.clip_norm > 0)
-      return Refusal{mode + " with --clip-norm", "the norm over all stages is known only after the first ones need their next weights",
-                     "leave --clip-norm out, or use --mode flush"};
-    if (options.tied_embeddings && ranks > 1)
-      return Refusal{mode + " with --tied-embeddings",
-                     "the first stage needs its next weights before the last has its part of their gradient",
-                     "leave --tied-embeddings out, or use --mode flush"};
-    return {};
+    if (options.mode != PipelineMode::stash || decisions_without_flush(options) == Decisions::per_lane || ranks == 1) return {};
+    return Refusal{mode + (options.clip_norm > 0 ? " with --clip-norm" : " with --tied-embeddings"),
+                   "later stages need their next weights before the first one has its gradients",
+                   "leave it out, or use --mode vertical, 2bw or flush"};
   }
 };
 

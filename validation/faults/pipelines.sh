@@ -19,10 +19,10 @@ gpt="--layers 4 --hidden 16 --heads 2 --seq 8"
   refused "split" "$gpipe" plan $gpt --ranks 3 --split-points h.1
   refused "2bw with 3 micro-batches for 4 stages" "$pipedream" plan $gpt --ranks 4 --mode 2bw --microbatches 3
   for mode in stash vertical 2bw; do
-    refused "mode $mode with --clip-norm" "$pipedream" verify $gpt --ranks-as-threads 2 --mode $mode --clip-norm 1
-    refused "mode $mode with --tied-embeddings" "$pipedream" verify $gpt --ranks-as-threads 2 --mode $mode --tied-embeddings
     refused "these fill the bubble of a flush" "$pipedream" plan $gpt --ranks 2 --mode $mode --split-backward h1
   done
+  refused "mode stash with --clip-norm" "$pipedream" verify $gpt --ranks-as-threads 2 --mode stash --clip-norm 1
+  refused "mode stash with --tied-embeddings" "$pipedream" verify $gpt --ranks-as-threads 2 --mode stash --tied-embeddings
   refused "split-backward h1 with --virtual-stages 2" "$pipedream" plan $gpt --ranks 2 --split-backward h1 --virtual-stages 2
   refused "with several chunks on a rank" "$pipedream" plan $gpt --ranks 2 --virtual-stages 2 --recompute budget:least
   refused "with --split-backward" "$pipedream" plan $gpt --ranks 2 --split-backward h1 --recompute budget:50%
@@ -46,6 +46,10 @@ gpt="--layers 4 --hidden 16 --heads 2 --seq 8"
   refused "3 micro-batches of 2 samples" "$gpipe" plan $gpt --batch 2 --schedule good.schedule
   refused "has micros 3, expected 1" "$pipedream" plan $gpt --mode stash --schedule good.schedule
   refused "has a prologue or an epilogue" "$gpipe" plan $gpt --microbatches 1 --schedule stash.schedule
+  "$pipedream" plan $gpt --ranks 2 --mode vertical --out vertical.schedule >/dev/null
+  "$pipedream" plan $gpt --ranks 2 --mode vertical --clip-norm 1 --out joint.schedule >/dev/null
+  refused "write the line 'decisions joint'" "$pipedream" plan $gpt --mode vertical --clip-norm 1 --schedule vertical.schedule
+  refused "write the line 'decisions per-lane'" "$pipedream" plan $gpt --mode vertical --schedule joint.schedule
   refused "has weights latest" "$pipedream" plan $gpt --mode vertical --schedule stash.schedule
 }
 
@@ -58,8 +62,8 @@ broken() { # PATTERN FILE SED-SCRIPT [OPTION...]
     refused "$1" "$pipedream" $command $gpt --schedule broken.schedule "${@:4}"
   done
 }
-broken "line 10, column 3: 'forwards' is no action" good.schedule '10s/forward/forwards/'
-broken "line 10, column 17: 'x' is no number" good.schedule '10s/chunk 0/chunk x/'
+broken "line 11, column 3: 'forwards' is no action" good.schedule '11s/forward/forwards/'
+broken "line 11, column 17: 'x' is no number" good.schedule '11s/chunk 0/chunk x/'
 broken "lane 1, body action .*backward chunk 1 micro 1.*backward before" good.schedule 's/backward chunk 1 micro 0/backward chunk 1 micro 1/'
 broken "not all gradients of chunk 0 are complete" good.schedule '/backward chunk 0 micro 1/d'
 broken "lane 0" good.schedule '/forward chunk 0 micro 2/d'
@@ -69,5 +73,7 @@ broken "recomputation is inserted by the program" good.schedule 's/forward chunk
 broken "its stash is not there" good.schedule 's/forward chunk 0 micro 0.*/& keeps input/'
 broken "'kept' where stash or selective or input or nothing should stand" good.schedule 's/forward chunk 0 micro 0.*/& keeps kept/'
 broken "has updates 3, expected 1" good.schedule 's/^updates 1/updates 3/;s/^leaves 1 3/leaves 1 1/'
+broken "not all gradients of chunk 0 are complete" joint.schedule '/^body/,/^lane 1/{/backward chunk 0/d}' --mode vertical --clip-norm 1
+broken "the gradients of this update have not been reduced" joint.schedule '/^lane 1/,/^body/{/reduce/d}' --mode vertical --clip-norm 1
 broken "has other chunks than one a lane in order\|has weights\|lane" stash.schedule 's/^chunks 0 1/chunks 1 0/' --mode stash
 echo "all requests were refused"

@@ -29,7 +29,8 @@ class Chosen {
   Chosen(Chosen const&) = delete;
 };
 
-enum class Kind : std::uint8_t { gpipe, flush, interleaved, stash, vertical, two_buffers };
+/// The last two clip, so that all stages decide together.
+enum class Kind : std::uint8_t { gpipe, flush, interleaved, stash, vertical, two_buffers, joint_vertical, joint_two_buffers };
 enum class Changes : std::uint8_t { weights, memory, ending };
 
 struct Fault {
@@ -60,11 +61,13 @@ Options options_of(Fault const& fault) {
   o.data = "synthetic";
   o.deterministic = true;
   o.recompute = "none";
-  o.tied_embeddings = fault.kind == Kind::flush;
+  bool const joint = fault.kind == Kind::joint_vertical || fault.kind == Kind::joint_two_buffers;
+  o.tied_embeddings = fault.kind == Kind::flush || joint;
+  if (joint) o.clip_norm = 0.05;
   if (fault.kind == Kind::interleaved) o.virtual_stages = 2;
   if (fault.kind == Kind::stash) o.mode = PipelineMode::stash;
-  if (fault.kind == Kind::vertical) o.mode = PipelineMode::vertical;
-  if (fault.kind == Kind::two_buffers) o.mode = PipelineMode::two_buffers;
+  if (fault.kind == Kind::vertical || fault.kind == Kind::joint_vertical) o.mode = PipelineMode::vertical;
+  if (fault.kind == Kind::two_buffers || fault.kind == Kind::joint_two_buffers) o.mode = PipelineMode::two_buffers;
   return o;
 }
 
@@ -142,6 +145,13 @@ std::vector<Fault> const faults{
     {"denominator_of_the_window_before",Kind::stash,       3, 4, weights, bits, "final lm_head.weight"},
     {"rescale_at_every_pass",           Kind::gpipe,       2, 4, weights, gate, "gradient of h.0.attn.q.weight"},
     {"tied_gradient_not_exchanged",     Kind::flush,       3, 4, weights, gate, "gradient of wte.weight"},
+    {"norm_of_the_own_stage",           Kind::joint_vertical, 3, 4, weights, gate, "gradient norm"},
+    {"norm_of_the_own_stage",           Kind::joint_two_buffers, 3, 4, weights, gate, "gradient norm"},
+    {"norm_of_the_update_before",       Kind::joint_vertical, 3, 4, weights, bits, "gradient norm of each update"},
+    {"norm_of_the_update_before",       Kind::joint_two_buffers, 3, 4, weights, bits, "gradient norm of each update"},
+    {"tied_slot_of_the_update_before",  Kind::joint_vertical, 3, 4, weights, bits, "last gradient of wte.weight"},
+    {"tied_slot_of_the_update_before",  Kind::joint_two_buffers, 3, 4, weights, bits, "last gradient of wte.weight"},
+    {"one_version_too_many",            Kind::joint_vertical, 3, 4, memory,  cost, "weight versions at once"},
     {"loss_stays_on_the_last_stage",    Kind::gpipe,       3, 4, weights, "",   "loss terms were counted"},
 };
 // clang-format on

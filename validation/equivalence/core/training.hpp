@@ -5,6 +5,7 @@
 
 #include "data/dataset.hpp"
 #include "model/zoo.hpp"
+#include "run/job.hpp"
 #include "schedule/check.hpp"
 #include "validation/equivalence/core/harness.hpp"
 
@@ -24,7 +25,8 @@ class Loaded final : public BatchSource {
 
 struct Outcome {
   std::vector<std::vector<double>> weights;  // by unit
-  std::vector<double> losses;
+  std::vector<double> losses, norms;         // of each update; norms where every rank knows them
+  std::vector<bool> skipped;
   std::array<double, 3> evaluated{};  // loss sum, counted, correct
 };
 
@@ -40,6 +42,7 @@ struct Training {
   Cut cut = {};
   std::int64_t windows = 4;
   MakeBackend make = reference;
+  std::function<Hook*(int rank)> hook = {};  // absent: none
 };
 
 inline Outcome train(Training const& t) {
@@ -50,9 +53,6 @@ inline Outcome train(Training const& t) {
   Schedule schedule = bucket(refine(t.coarse, blocks, t.first_block), blocks, {});
   schedule = lower(schedule, blocks, 0, Overlap::off);
   check(schedule, blocks);
-  std::vector<NamedGroup> groups;
-  for (TiedUnit const& tied : tied_units(blocks, schedule.lane_of_chunk))
-    if (tied.shared()) groups.push_back({tied_group(tied.unit), tied.holders()});
 
   Outcome out;
   out.weights.resize(model.spec.units.size());
@@ -60,7 +60,7 @@ inline Outcome train(Training const& t) {
   int const stages = int(schedule.lanes.size());
   run_thread_ranks(stages, [&](Communicator& world) {
     auto ops = t.make(world.rank());
-    Bench bench(*ops, world, {.pipeline = stages}, groups);
+    Bench bench(*ops, world, {.pipeline = stages}, named_groups(schedule, blocks));
     Loaded batches(*data, t.cut);
     Program program({.model = model,
                      .schedule = schedule,
@@ -70,7 +70,8 @@ inline Outcome train(Training const& t) {
                      .mesh = bench.mesh,
                      .batches = batches,
                      .samples = data->shape(),
-                     .optimizer = t.optimizer});
+                     .optimizer = t.optimizer,
+                     .hooks = t.hook ? std::vector{t.hook(world.rank())} : std::vector<Hook*>{}});
     for (std::int64_t w = 0; w < t.windows; ++w) program.advance(1);
     program.drain();
     Evaluation held_out(*data, 4, 1, 0);
@@ -85,8 +86,21 @@ inline Outcome train(Training const& t) {
       }
       seen = std::move(values);
     }
-    if (world.rank() + 1 == stages)
-      for (WindowResult const& w : program.history()) out.losses.push_back(w.loss);
+    if (!program.sees_loss()) return;
+    Outcome seen_here;
+    for (WindowResult const& w : program.history()) {
+      seen_here.losses.push_back(w.loss);
+      seen_here.norms.push_back(w.norm);
+      seen_here.skipped.push_back(w.skipped);
+    }
+    if (!out.losses.empty()) {
+      EXPECT_EQ(out.losses, seen_here.losses) << "ranks disagree";
+      EXPECT_EQ(out.norms, seen_here.norms) << "ranks disagree";
+      EXPECT_EQ(out.skipped, seen_here.skipped) << "ranks disagree";
+    }
+    out.losses = seen_here.losses;
+    out.norms = schedule.decides_jointly() ? seen_here.norms : std::vector<double>{};
+    out.skipped = seen_here.skipped;
   });
   return out;
 }

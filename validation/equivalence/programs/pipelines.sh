@@ -46,6 +46,18 @@ for pipeline in "${synchronous[@]}"; do
   threads $pipeline --microbatches 3 $gpt --tied-embeddings --clip-norm 0.5 --optimizer adamw
 done
 
+# Without a flush all stages decide on each update together, a few of them later than their gradients.
+# shellcheck disable=SC2086
+for micros in 1 2 3 4 5 6 7 8; do
+  for mode in vertical 2bw; do
+    if ((micros < ranks)) && [[ $mode == 2bw || $micros == 1 ]]; then continue; fi
+    rule=${rules[runs % ${#rules[@]}]}
+    threads pipedream --mode $mode --microbatches $micros --recompute $rule $gpt --tied-embeddings
+    threads pipedream --mode $mode --microbatches $micros $gpt --tied-embeddings --clip-norm 0.05 --optimizer adamw
+    threads pipedream --mode $mode --microbatches $micros $mlp --momentum 0.9 --clip-norm 0.05
+  done
+done
+
 # Running statistics by each policy; `sync` has nothing to merge in one replica. Enough micro-batches for 2bw.
 # shellcheck disable=SC2086
 for policy in per-micro deferred; do
@@ -54,12 +66,21 @@ for policy in per-micro deferred; do
   done
 done
 # shellcheck disable=SC2086
+for mode in vertical 2bw; do
+  threads pipedream --mode $mode --microbatches 5 $convnet --batch-norm deferred --clip-norm 0.05 --optimizer adamw
+done
+# shellcheck disable=SC2086
 for pipeline in gpipe "pipedream --mode 2bw"; do threads $pipeline --microbatches 5 $convnet --batch-norm sync; done
 
 # shellcheck disable=SC2086
 for pipeline in gpipe "pipedream --virtual-stages 2" "pipedream --split-backward h2" "pipedream --mode stash" "pipedream --mode 2bw"; do
   verified $SHARDMARK_MPIRUN -n "$ranks" "$SHARDMARK_BIN"/${pipeline/ / verify } $(if [[ $pipeline != *" "* ]]; then echo verify; fi) \
     --batch 11 --microbatches 5 --steps 8 $gpt
+done
+# shellcheck disable=SC2086
+for mode in vertical 2bw; do
+  verified $SHARDMARK_MPIRUN -n "$ranks" "$SHARDMARK_BIN/pipedream" verify --mode $mode --batch 11 --microbatches 5 --steps 20 \
+    $gpt --tied-embeddings --clip-norm 0.05
 done
 echo "$runs runs VERIFIED"
 ((runs > 100))

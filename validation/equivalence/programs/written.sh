@@ -9,7 +9,8 @@ gpt="--layers 4 --hidden 12 --heads 3 --seq 5 --vocab 31 --data synthetic"
 say() { echo "FAILED: $1"; exit 1; }
 
 pipelines=("model_parallel" "gpipe" "gpipe --backward-order oldest" "pipedream" "pipedream --virtual-stages 2" "pipedream --split-backward h1"
-  "pipedream --split-backward h2" "pipedream --split-backward v" "pipedream --mode stash" "pipedream --mode vertical" "pipedream --mode 2bw")
+  "pipedream --split-backward h2" "pipedream --split-backward v" "pipedream --mode stash" "pipedream --mode vertical" "pipedream --mode 2bw"
+  "pipedream --mode vertical --clip-norm 0.05" "pipedream --mode 2bw --tied-embeddings")
 own=0
 # shellcheck disable=SC2086 # lists of words
 for pipeline in "${pipelines[@]}"; do

@@ -50,6 +50,7 @@ void compare_counts(Pipeline kind, PipelineShape shape, Schedule const& schedule
   Proof const proof = check(schedule, {});
   EXPECT_EQ(each(proof, &LaneFacts::peak_versions), forms.versions);
   EXPECT_EQ(each(proof, &LaneFacts::staleness), forms.staleness);
+  EXPECT_EQ(each(proof, &LaneFacts::peak_gradients), forms.gradients);
   if (forms.stashes) {
     ++compared.stashes;
     EXPECT_EQ(each(proof, &LaneFacts::peak_stashes), *forms.stashes);
@@ -64,16 +65,28 @@ void compare_counts(Pipeline kind, PipelineShape shape, Schedule const& schedule
   EXPECT_EQ(sends, forms.messages);
 }
 
-class ClosedFormsOf : public testing::TestWithParam<Pipeline> {};
+struct Planned {
+  Pipeline kind;
+  Decisions decisions = Decisions::per_lane;
+};
+
+std::vector<Planned> all_planned() {
+  std::vector<Planned> out;
+  for (Pipeline kind : pipelines) out.push_back({kind});
+  for (Pipeline kind : {Pipeline::vertical, Pipeline::two_buffers}) out.push_back({kind, Decisions::joint});
+  return out;
+}
+
+class ClosedFormsOf : public testing::TestWithParam<Planned> {};
 
 TEST_P(ClosedFormsOf, AreWhatSimulatorAndCheckerFind) {
-  Pipeline const kind = GetParam();
+  Pipeline const kind = GetParam().kind;
   Compared compared;
   for (int stages = 1; stages <= 8; ++stages) {
     for (int micros = 1; micros <= 16; ++micros) {
       for (int chunks : kind == Pipeline::interleaved ? std::vector{1, 2, 3, 4} : std::vector{kind == Pipeline::zb_v ? 2 : 1}) {
         if (kind == Pipeline::two_buffers && micros < stages) continue;
-        PipelineShape const shape{stages, micros, chunks};
+        PipelineShape const shape{stages, micros, chunks, GetParam().decisions};
         SCOPED_TRACE(testing::Message() << name(kind) << " p " << stages << " m " << micros << " v " << chunks);
         Schedule const schedule = plan_pipeline(kind, shape);
         compare_idle(kind, shape, schedule, compared);
@@ -87,10 +100,10 @@ TEST_P(ClosedFormsOf, AreWhatSimulatorAndCheckerFind) {
   EXPECT_GE(compared.stashes, kind == Pipeline::zb_v ? 0 : 60);
 }
 
-INSTANTIATE_TEST_SUITE_P(Pipelines, ClosedFormsOf, testing::ValuesIn(pipelines), [](auto const& kind) {
-  std::string text(name(kind.param));
+INSTANTIATE_TEST_SUITE_P(Pipelines, ClosedFormsOf, testing::ValuesIn(all_planned()), [](auto const& planned) {
+  std::string text(name(planned.param.kind));
   std::ranges::replace(text, '-', '_');
-  return text;
+  return text + (planned.param.decisions == Decisions::joint ? "_joint" : "");
 });
 
 TEST(ClosedForms, EndWhereTheyAreNotExact) {

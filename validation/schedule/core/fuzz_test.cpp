@@ -24,7 +24,7 @@ class Random {
 Schedule random_plan(Random& random) {
   int const stages = random.between(1, 6), micros = random.between(1, 9);
   Schedule schedule = [&] {
-    switch (random.between(0, 10)) {
+    switch (random.between(0, 12)) {
       case 0:
         return plan_sequential("serial", SumShape{random.between(1, 4), micros});
       case 1:
@@ -45,6 +45,10 @@ Schedule random_plan(Random& random) {
         return plan_zero_bubble({stages, micros, 2}, ZeroBubble::v);
       case 9:
         return plan_model_parallel({stages, micros});
+      case 10:
+        return plan_joint({stages, 1}, Delay::vertical);
+      case 11:
+        return plan_joint({stages, stages + micros - 1}, Delay::two_buffers);
       default:
         return plan_pipedream({stages, stages + micros - 1}, Delay::two_buffers);
     }
@@ -64,12 +68,24 @@ std::vector<BlockShape> random_blocks(Random& random, int count, Tied tied) {
   return blocks;
 }
 
+/// The unit that is tied begins in the first block, as deferred decisions need it.
+void tie_from_the_first(std::vector<BlockShape>& blocks) {
+  bool const there = std::ranges::count(blocks.front().produces, Segment{{0}, 0}) > 0;
+  if (there) return;
+  for (BlockShape& block : blocks) {
+    for (Segment& segment : block.produces) segment.slot += segment.unit == UnitId{0} ? 1 : 0;
+  }
+  blocks.front().produces.push_back({{0}, 0});
+  blocks.front().elements.push_back(5);
+}
+
 Lowered random_schedule(Random& random) {
   Schedule coarse = random_plan(random);
   coarse.sum.inside = random.between(0, 3) == 0 ? Inside::replicas : Inside::micros;
   std::vector<int> first{0};
   for (std::size_t c = 0; c < coarse.lane_of_chunk.size(); ++c) first.push_back(first.back() + random.between(1, 4));
-  auto blocks = random_blocks(random, first.back(), coarse.synchronous() ? Tied::yes : Tied::no);
+  auto blocks = random_blocks(random, first.back(), can_tie(coarse));
+  if (coarse.defers()) tie_from_the_first(blocks);
   for (BlockShape& block : blocks) block.forward_cost = random.between(0, 9), block.input_cost = random.between(0, 9);
   Schedule schedule = refine(coarse, blocks, first);
   bool const recomputes = std::ranges::any_of(coarse.lanes[0].body, [](Action const& action) { return action.what == Do::recompute; });

@@ -21,7 +21,7 @@ int accepts_all(Change const& change) {
   int changed = 0;
   for (NamedPlanner const& planner : all_planners()) {
     Schedule const coarse = planner.plan({3, 4, planner.chunks.back()});
-    auto const [good, blocks] = lowered(coarse, 2, coarse.synchronous() ? Tied::yes : Tied::no);
+    auto const [good, blocks] = lowered(coarse, 2, can_tie(coarse));
     for (std::size_t lane = 0; lane < good.lanes.size(); ++lane) {
       for (Section section : sections) {
         for (std::size_t i = 0; i < good.lanes[lane][section].size(); ++i) {

@@ -158,6 +158,40 @@ TEST(Lower, RefusesWeightsTiedOverTheStagesOfAnAsynchronousPipeline) {
   EXPECT_NO_THROW(lowered(plan_pipedream({1, 1}, Delay::stash), 2, Tied::yes)) << "both uses are on one stage";
 }
 
+/// What a lane does for decisions, in one run of a section.
+std::vector<std::string> for_decisions(Lane const& lane, Section section = Section::body) {
+  std::vector<std::string> out;
+  for (Action const& action : lane[section]) {
+    bool const moves = action.what == Do::post || action.what == Do::wait;
+    if (moves && postings_of(lane, action.token).front().group.empty()) continue;
+    if (moves) out.push_back(std::string(name(action.what)) + " " + postings_of(lane, action.token).front().group);
+    if (action.what == Do::tie || action.what == Do::decide || action.what == Do::backward) out.push_back(std::string(name(action.what)));
+  }
+  return out;
+}
+
+TEST(Lower, DeferredDecisionsTakeWhatEveryLaneGaveBefore) {
+  auto const blocks = chain(3, Tied::yes);
+  Schedule const schedule = lower(refine(plan_joint({3, 1}, Delay::vertical), blocks, {0, 1, 2, 3}), blocks, 0, Overlap::on);
+  EXPECT_THAT(for_decisions(schedule.lanes[0]),
+              ElementsAre("backward", "post tied:0", "wait tied:0", "tie", "post decision", "wait decision", "decide"));
+  EXPECT_THAT(for_decisions(schedule.lanes[1]), ElementsAre("backward", "post decision", "wait decision", "decide"));
+  EXPECT_THAT(for_decisions(schedule.lanes[2]),
+              ElementsAre("backward", "post tied:0", "post decision", "wait tied:0", "tie", "wait decision", "decide"));
+  EXPECT_THAT(for_decisions(schedule.lanes[1], Section::prologue), ElementsAre("backward", "post decision")) << "waited for in the body";
+  Proof const proof = check(schedule, blocks);
+  for (int lane = 0; lane < 3; ++lane) EXPECT_EQ(proof.lanes[std::size_t(lane)].peak_gradients, lane + 1);
+}
+
+TEST(Lower, RefusesADeferredDecisionOnAWeightThatIsFirstUsedLater) {
+  auto blocks = chain(3);
+  blocks[1].produces.push_back({{7}, 0});
+  blocks[2].produces.push_back({{7}, 1});
+  for (int b : {1, 2}) blocks[std::size_t(b)].elements.push_back(10);
+  Schedule const refined = refine(plan_joint({3, 1}, Delay::vertical), blocks, {0, 1, 2, 3});
+  EXPECT_THROW(lower(refined, blocks, 0, Overlap::on), BadRequest);
+}
+
 TEST(Lower, TokensAscendOverTheWholeLane) {
   auto const [schedule, blocks] = lowered(plan_pipedream({4, 1}, Delay::stash), 2);
   for (Lane const& lane : schedule.lanes) {

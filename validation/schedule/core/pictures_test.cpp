@@ -52,7 +52,7 @@ TEST(Pictures, StandAboveTheirPlanners) {
   EXPECT_EQ(drawn_in("plan_zero_bubble.cpp"),
             rendered({plan_zero_bubble({3, 6}, ZeroBubble::h1), plan_zero_bubble({3, 6}, ZeroBubble::h2)}));
   EXPECT_EQ(drawn_in("plan_vee.cpp"), rendered({plan_zero_bubble({2, 4, 2}, ZeroBubble::v)}));
-  EXPECT_EQ(drawn_in("plan_pipedream.cpp"), rendered({plan_pipedream({3, 1}, Delay::stash)}));
+  EXPECT_EQ(drawn_in("plan_pipedream.cpp"), rendered({plan_pipedream({3, 1}, Delay::stash), plan_joint({3, 1}, Delay::vertical)}));
 }
 
 }  // namespace

@@ -9,6 +9,13 @@ void add(std::vector<Action>& actions, Do what, int chunk, int micro, int versio
 
 }  // namespace
 
+Schedule plan_joint(PipelineShape shape, Delay delay) {
+  shape.decisions = Decisions::joint;
+  return plan_pipedream(shape, delay);
+}
+
+Tied can_tie(Schedule const& coarse) { return coarse.decisions == Decisions::joint ? Tied::yes : Tied::no; }
+
 std::vector<NamedPlanner> all_planners() {
   auto const with = [](auto plan, auto option) { return [=](PipelineShape shape) { return plan(shape, option); }; };
   return {{"ModelParallel", plan_model_parallel},
@@ -21,7 +28,9 @@ std::vector<NamedPlanner> all_planners() {
           {"ZeroBubbleV", with(plan_zero_bubble, ZeroBubble::v), {2}},
           {"Stash", with(plan_pipedream, Delay::stash)},
           {"Vertical", with(plan_pipedream, Delay::vertical)},
-          {"TwoBuffers", with(plan_pipedream, Delay::two_buffers), {1}, 1}};
+          {"TwoBuffers", with(plan_pipedream, Delay::two_buffers), {1}, 1},
+          {"VerticalJoint", with(plan_joint, Delay::vertical)},
+          {"TwoBuffersJoint", with(plan_joint, Delay::two_buffers), {1}, 1}};
 }
 
 void over_shapes(NamedPlanner const& planner, std::function<void(PipelineShape)> const& body) {

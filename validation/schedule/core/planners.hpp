@@ -23,6 +23,8 @@ struct NamedPlanner {
 };
 inline void PrintTo(NamedPlanner const& planner, std::ostream* out) { *out << planner.test_name; }
 std::vector<NamedPlanner> all_planners();
+/// plan_pipedream() with decisions that all stages take together.
+Schedule plan_joint(PipelineShape shape, Delay delay);
 /// Calls `body` with every shape of p 1..8, m 1..16 and the planner's chunks with enough micro-batches.
 void over_shapes(NamedPlanner const& planner, std::function<void(PipelineShape)> const& body);
 
@@ -32,6 +34,8 @@ Schedule with_recomputation(Schedule coarse);
 /// `count` blocks of one unit each; sizes grow with the number. Tied: the last block also uses the first one's unit.
 enum class Tied { no, yes };
 std::vector<BlockShape> chain(int count, Tied tied = Tied::no);
+/// Whether weights may be tied over its lanes.
+Tied can_tie(Schedule const& coarse);
 
 /// `blocks_per_chunk` blocks a chunk.
 std::vector<int> even_partition(Schedule const& coarse, int blocks_per_chunk);

@@ -20,8 +20,10 @@ TEST_P(OnEveryShape, IsProvenCoarseRefinedAndLowered) {
     SCOPED_TRACE(testing::Message() << "p " << shape.stages << " m " << shape.micros << " v " << shape.chunks_per_stage);
     EXPECT_NO_THROW(check(coarse, {}));
     for (Matching matching : {Matching::by_name, Matching::by_launch_order}) {
-      auto const [schedule, blocks] = lowered(coarse, 1, Tied::no, Overlap::on, matching);
-      EXPECT_NO_THROW(check(schedule, blocks, 2)) << int(matching);
+      for (Tied tied : coarse.defers() ? std::vector{Tied::no, Tied::yes} : std::vector{Tied::no}) {
+        auto const [schedule, blocks] = lowered(coarse, 1, tied, Overlap::on, matching);
+        EXPECT_NO_THROW(check(schedule, blocks, coarse.defers() ? 0 : 2)) << int(matching) << int(tied);
+      }
     }
     ++planned;
   });

@@ -115,6 +115,26 @@ TEST(Simulate, AsynchronousPipelineHasNoIdleTimeInSteadyState) {
   EXPECT_EQ(simulate(schedule, unit, 40).makespan - simulate(schedule, unit, 30).makespan, 10 * 2);
 }
 
+/// Parts are given as soon as they are complete, and what is decided is needed by what comes from the first stage anyway: at any costs.
+TEST(Simulate, NoStageWaitsLongerForADeferredDecision) {
+  std::mt19937 random(7);
+  std::uniform_int_distribution<int> seconds(1, 9);
+  for (int stages = 2; stages <= 8; ++stages) {
+    for (Delay delay : {Delay::vertical, Delay::two_buffers}) {
+      std::vector<ChunkSeconds> chunks;
+      for (int s = 0; s < stages; ++s) chunks.push_back({double(seconds(random)), double(seconds(random)), double(seconds(random))});
+      PipelineShape const shape{stages, stages + 2};
+      for (Tied tied : {Tied::no, Tied::yes}) {
+        auto const [joint, blocks] = lowered(plan_joint(shape, delay), 1, tied);
+        Schedule const alone = lowered(plan_pipedream(shape, delay), 1).schedule;
+        for (int windows : {1, stages, 3 * stages})
+          EXPECT_EQ(simulate(joint, costs_of(chunks), windows).makespan, simulate(alone, costs_of(chunks), windows).makespan)
+              << stages << ' ' << joint.name << ' ' << windows;
+      }
+    }
+  }
+}
+
 /// DDP with buckets of random sizes: communication of a bucket starts when it is complete and the one before it has ended.
 struct OverlappedRun {
   Schedule schedule;
