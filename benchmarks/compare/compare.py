@@ -58,6 +58,7 @@ MODES = {
     "single-bf16": Mode(1, Ours("serial"), Torch("single"), bf16=True),
     "ddp": Mode(2, Ours("ddp"), Torch("ddp")),
     "ddp-bf16": Mode(2, Ours("ddp"), Torch("ddp"), bf16=True),
+    "fsdp": Mode(2, Ours("zero", ("--stage", "3")), Torch("fsdp")),
     "tp": Mode(2, Ours("tensor_parallel"), Torch("tp")),
     # Every transformer block is run again; on our side the embedding is too.
     "checkpoint": Mode(1, EVERY_BLOCK_AGAIN, Torch("checkpoint")),
