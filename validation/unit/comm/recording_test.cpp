@@ -44,7 +44,7 @@ TEST(DryRun, a_mesh_needs_no_peers_and_messages_are_counted_by_rank_of_the_world
   EXPECT_EQ(pipeline.size(), 2);
   Message const message{Direction::receive, 0, 9, memory.make(10)};
   pipeline.post(memory.stream, std::span(&message, 1)).wait(memory.stream);
-  EXPECT_EQ(traffic.messages().at({Direction::receive, 1, 9}), (Traffic::Count{1, 40, 0}));
+  EXPECT_EQ(traffic.messages().at({Direction::receive, 1, 9}), (Traffic::Count{1, 40, 0, 40}));
   EXPECT_EQ(mesh.named("ends").size(), 2);
 }
 
