@@ -91,7 +91,7 @@ TEST_P(Mutants, is_killed_by_the_check_that_its_row_names) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Mutants, ::testing::ValuesIn(mutants), 
+INSTANTIATE_TEST_SUITE_P(All, Mutants, ::testing::ValuesIn(mutants),
                          [](auto const& of) { return of.param.name + (of.param.sharing == Sharing::replicated ? "" : "_shared"); });
 
 /// Case 33 can fail: each hop's rounding loses ones.

@@ -132,7 +132,8 @@ void save_again(Options const& options, Job const& job, fs::path const& folder) 
   rig.program().advance(1);
   rig.program().drain();
   CheckpointFolder(folder, CheckpointFolder::Existing::go_on)
-      .save({.updates = 7, .learning_rate = 0, .fingerprint = fingerprint_of(options, job)}, rig.program(), held_state(rig.program()), [] {});
+      .save({.updates = 7, .learning_rate = 0, .fingerprint = fingerprint_of(options, job)}, rig.program(), held_state(rig.program()),
+            [] {});
 }
 
 TEST_F(Damage, TheOlderGoesWhenTheNewerIsComplete) {
