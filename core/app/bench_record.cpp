@@ -287,6 +287,12 @@ int find_shared_cores(RankContext const& context, HostExchange& exchange) {
   return ranks_per_core(crowding);
 }
 
+/// The proofs have the fault too, unless it comes at a step that they don't reach: then they don't speak for the timed run.
+bool spoils_what_was_proven(std::optional<Fault> const& fault) {
+  using enum Fault::Kind;
+  return fault && (fault->kind == bitflip || fault->kind == nan || fault->kind == drop_reduction);
+}
+
 }  // namespace
 
 record::Record start_record(RankContext const& context, Job const& job) {
@@ -322,6 +328,7 @@ record::Record make_record(RankContext const& context, BenchRun const& run, Proo
   if (run.launch.before > 0) r.run.resumed_from_update = run.launch.before;
   r.method.timed_steps = std::int64_t(run.measured.step_seconds.size());
   r.verdict = proofs.verdict;
+  if (r.verdict == record::Verdict::verified && spoils_what_was_proven(context.options.inject)) r.verdict = record::Verdict::unverified;
   r.verification = proofs.verification;
   if (r.verification.in_situ)
     r.verification.in_situ = [&] {
