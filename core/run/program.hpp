@@ -115,8 +115,8 @@ class Program {
   double waiting_seconds() const { return waiting_seconds_ + tensor_->waiting_seconds(); }
   /// Seconds in which it agreed with the others on an update, and waited for the last of them.
   double deciding_seconds() const { return deciding_seconds_; }
-  /// Of all weights that replicas hold in common, bit for bit: masters, or where those are shared, the weights in the compute type. Shared
-  /// weights themselves are apart on purpose: nothing is hashed.
+  /// Of all weights that replicas have in common, bit for bit: masters, or where those are shared, the weights in the compute type,
+  /// gathered for it where they are kept in pieces. Collective over the replicas.
   std::uint64_t weights_hash();
   /// Of those that are copies on every rank of the tensor-parallel group.
   std::uint64_t copies_hash();

@@ -237,11 +237,12 @@ void Program::make_replicas_equal() {
 /// Bit for bit, in canonical order.
 template <class Wanted>
 std::uint64_t Program::hash_of(Wanted&& wanted) {
-  compute_->synchronize();
   std::uint64_t h = 14695981039346656037ull;
-  if (store_.config().shards.cut_weights()) return h;
+  bool const cut = store_.config().shards.cut_weights();
   Part const part = parts_.schedule.sharing == Sharing::replicated ? Part::master : Part::compute;
   for (UnitId unit : store_.held()) {
+    if (cut) gather_units({unit});
+    compute_->synchronize();
     View const flat = store_.flat(part, unit, store_.latest(unit));
     for (ParamId id : parts_.model.spec[unit].params) {
       ParamSpec const& p = parts_.model.spec[id];
@@ -250,6 +251,7 @@ std::uint64_t Program::hash_of(Wanted&& wanted) {
       std::size_t const bytes = std::size_t(p.elements()) * width(flat.dtype);
       for (std::size_t i = 0; i < bytes; ++i) h = (h ^ std::uint64_t(at[i])) * 1099511628211ull;
     }
+    if (cut) store_.drop_gathered(unit);
   }
   return h;
 }
