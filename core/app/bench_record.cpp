@@ -116,19 +116,20 @@ std::optional<record::Comm> comm_along(Axis axis, RankContext const& context, Be
   c.op = std::string(name(what));
   c.axis = axis == Axis::tensor ? "tp" : "dp";
   c.implementation = implementation_of(context, run.job);
-  double const samples = double(run.job.global_batch), micros = run.job.micros;
+  double predicted = 0;
   for (DryRun::Traffic const& t : run.plan.collectives) {
     auto const formula = formula_bytes(t, run.job, run.formula);
     if (t.axes != axes(axis) || t.what != what || !formula) continue;
     c.calls_per_step += t.calls;
     c.size_bytes += t.bytes;
     c.bus_bytes_per_rank += t.sent_bytes;
+    predicted += *formula;
   }
+  c.bus_bytes_predicted = std::llround(predicted);
   if (c.calls_per_step == 0) return std::nullopt;
   for (TrafficForm const& form : run.formula.traffic) {
     if (form.axes != axes(axis) || form.what != what) continue;
-    c.calls_predicted += std::int64_t(form.calls * micros);
-    c.bus_bytes_predicted += std::int64_t(form.sent_bytes(micros, samples));
+    c.calls_predicted += std::llround(form.calls * run.job.micros);  // of a call an update, a fraction a micro-batch
   }
   c.busbw_probe_GBps = run.probe.all_reduce_bytes_per_second * 1e-9;
   c.busbw_GBps = Measured<double>::missing("the time of one collective isn't seen from a blocked wait");

@@ -42,9 +42,10 @@ std::vector<Bucket> fill(std::vector<SizedSegment> const& order, BucketRule cons
     std::int64_t const cap = buckets.size() <= 1 ? rule.first_cap_bytes : rule.cap_bytes;
     auto const fits = [&](Bucket const& open) { return (open.elements + order[i].elements) * std::int64_t(rule.element_bytes) <= cap; };
     bool const alone = rule.last_alone && i + 1 == order.size();
-    if (buckets.empty() || alone || !fits(buckets.back())) buckets.push_back({{int(buckets.size())}, {}, 0});
+    if (buckets.empty() || alone || !fits(buckets.back())) buckets.push_back({.id = {int(buckets.size())}});
     buckets.back().segments.push_back(order[i].segment);
     buckets.back().elements += order[i].elements;
+    buckets.back().elements_of_segment.push_back(order[i].elements);
   }
   return buckets;
 }

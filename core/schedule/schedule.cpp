@@ -61,8 +61,9 @@ std::int64_t elements_of(Posting const& posting, Schedule const& schedule) {
   std::int64_t elements = 0;  // of the largest such bucket: the posting doesn't say whose lane it is
   for (std::vector<Bucket> const& lane : schedule.buckets)
     for (Bucket const& bucket : lane) {
-      bool const its_unit = posting.unit.valid() && bucket.segments.front().unit == posting.unit;
-      if (bucket.id == posting.bucket || its_unit) elements = std::max(elements, bucket.elements);
+      if (!posting.unit.valid() && bucket.id == posting.bucket) elements = std::max(elements, bucket.elements);
+      for (std::size_t i = 0; i < bucket.segments.size(); ++i)
+        if (posting.unit.valid() && bucket.segments[i].unit == posting.unit) elements = bucket.elements_of_segment[i];
     }
   return elements;
 }

@@ -120,6 +120,7 @@ struct Bucket {
   BucketId id = {};
   std::vector<Segment> segments = {};
   std::int64_t elements = 0;
+  std::vector<std::int64_t> elements_of_segment = {};  // they add up to `elements`
   bool operator==(Bucket const&) const = default;
 };
 

@@ -15,6 +15,11 @@ model="--layers 3 --hidden 64 --heads 4 --seq 32 --vocab 300 --data synthetic"
   "$SHARDMARK_BIN/serial" bench --no-verify $model --batch 8 --microbatches 3 --warmup 2 --steps 8 --json ddp.jsonl
   $SHARDMARK_MPIRUN -n 2 "$SHARDMARK_BIN/tensor_parallel" bench --no-verify $model --batch 8 --microbatches 2 --warmup 2 --steps 8 --json ddp.jsonl | tee table.txt
   "$SHARDMARK_BIN/ddp" bench --no-verify $model --batch 8 --ranks-as-threads 3 --warmup 2 --steps 8 --json ddp.jsonl
+  # 15 units a window of 11 micro-batches: calls a micro-batch are no whole number.
+  deep="--layers 13 --hidden 16 --heads 2 --seq 8 --vocab 50 --data synthetic --warmup 1 --steps 2"
+  $SHARDMARK_MPIRUN -n 2 "$SHARDMARK_BIN/zero" bench --no-verify --stage 1 $deep --batch 22 --microbatches 11 --json shared.jsonl
+  $SHARDMARK_MPIRUN -n 3 "$SHARDMARK_BIN/zero" bench --no-verify --stage 3 $deep --batch 7 --microbatches 2 --json shared.jsonl
+  $SHARDMARK_MPIRUN -n 3 "$SHARDMARK_BIN/dp" bench --no-verify $deep --batch 7 --json shared.jsonl
   "$SHARDMARK_BIN/tensor_parallel" plan $model --batch 8 --ranks 4 | tee -a table.txt
   "$SHARDMARK_BIN/ddp" plan $model --batch 8 --accumulate 2 --bucket-mb 0.2 --ranks 2 --json plan.jsonl >/dev/null
 }
@@ -41,6 +46,14 @@ for r in records:
         assert c["axis"] == "tp" or c["size_bytes"] == 4 * i["parameters"], (what, c)
         assert abs(c["bus_bytes_per_rank"] - c["bus_bytes_predicted"]) <= 64 * c["calls_per_step"], (what, c)
     print(what, "ledger/plan", memory["ratio"], "reductions", [c["calls_per_step"] for c in result["comm"]])
+shared = [json.loads(line, parse_constant=no_nan) for line in open("shared.jsonl")]
+assert [r["input"]["strategy"] for r in shared] == ["zero", "zero", "dp"]
+assert [len(r["result"]["comm"]) for r in shared] == [2, 2, 1]
+for r in shared:
+    for c in r["result"]["comm"]:
+        what = (r["input"]["strategy"], r["input"]["ranks"], c)
+        assert c["calls_per_step"] == c["calls_predicted"] > 0, what
+        assert abs(c["bus_bytes_per_rank"] - c["bus_bytes_predicted"]) <= 64 * c["calls_per_step"], what
 assert records[0]["result"]["comm"][0]["calls_per_step"] == plan["predicted"]["reductions"] > 1
 assert "tp" in {c["axis"] for c in records[4]["result"]["comm"]}
 # The ledger by axis and purpose: what is counted is what the formula says, to the digits printed.

@@ -193,5 +193,23 @@ TEST(Sharing, ASumMustBeTheOneThatItsSharingAsksFor) {
   EXPECT_THAT(problem_of(bad), HasSubstr("not the sum that its sharing asks for"));
 }
 
+/// A unit in the middle of a bucket, or tied, is as large as itself, whatever it is reduced with.
+TEST(Sharing, WhatIsSentOfAUnitIsTheUnit) {
+  for (Tied tied : {Tied::no, Tied::yes}) {
+    auto const blocks = chain(4, tied);
+    Schedule coarse = plan_sequential("dp", 2);
+    coarse.sharing = Sharing::root;
+    Schedule const schedule = lower(bucket(refine(coarse, blocks, {0, 4}), blocks, {}), blocks, axes(Axis::data), Overlap::on);
+    std::int64_t sent = 0;
+    for (Posting const& posting : schedule.lanes[0].postings) {
+      if (!posting.unit.valid()) continue;
+      auto const makes = [&](BlockShape const& block) { return block.produces.front().unit == posting.unit; };
+      EXPECT_EQ(elements_of(posting, schedule), std::ranges::find_if(blocks, makes)->elements.front());
+      ++sent;
+    }
+    EXPECT_GE(sent, 3);
+  }
+}
+
 }  // namespace
 }  // namespace shardmark::test
