@@ -6,12 +6,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <numeric>
 #include <thread>
 
 #include "app/describe.hpp"
+#include "app/rounds.hpp"
 #include "app/run_end.hpp"
-#include "base/random.hpp"
 #include "comm/fabric.hpp"
 #include "metrics/clock.hpp"
 #include "record/files.hpp"
@@ -98,14 +97,6 @@ std::vector<Entrant> entrants_for(RankContext const& context, std::shared_ptr<Da
   return out;
 }
 
-std::vector<std::size_t> order_of_round(std::size_t n, std::uint64_t seed, int round) {
-  std::vector<std::size_t> order(n);
-  std::iota(order.begin(), order.end(), std::size_t(0));
-  Randoms const random(seed, Purpose::order, std::uint64_t(round));
-  for (std::size_t i = n; i > 1; --i) std::swap(order[i - 1], order[random.below(i, i)]);
-  return order;
-}
-
 void take(Entrant& e, BenchRun const& run, record::Record const& record) {
   record::Result const& r = *record.result;
   e.tokens_per_second.push_back(r.tokens_per_second.value_or(0));
@@ -119,6 +110,7 @@ void take(Entrant& e, BenchRun const& run, record::Record const& record) {
   if (run.job.mesh.pipeline > 1 && r.bubble_fraction.value) e.bubble.push_back(*r.bubble_fraction.value);
   if (run.stages)
     for (StageReport::Stage const& stage : run.stages->stages) e.sent_bytes = std::max(e.sent_bytes, stage.sent_bytes);
+  if (run.shares) e.sent_bytes = 0;  // what rank 0 takes stands in the record
   if (run.shares)
     for (RankShare const& share : run.shares->ranks) e.sent_bytes = std::max(e.sent_bytes, share.counted.sent);
   e.first_loss = r.loss.first.value_or(0);
@@ -188,8 +180,9 @@ Exit compare_on_ranks(RankContext const& context) {
 
 constexpr char const* overview =
     "shardmark: benchmarks and proofs for training neural networks on many processors\n\n"
-    "  shardmark compare [options]   all strategies at one model, batch and seed, in one table\n"
-    "  serial | ddp | dp | accumulation | model_parallel | gpipe | pipedream | tensor_parallel | zero plan|verify|bench [options]\n\n"
+    "  shardmark compare [options]   strategies at one model, batch and seed, in one table\n"
+    "  serial | ddp | dp | accumulation | checkpointing | model_parallel | gpipe | pipedream | tensor_parallel |\n"
+    "  zero   plan|verify|bench [options]   one strategy\n\n"
     "Every program has --help and --version.\n";
 
 }  // namespace
@@ -205,7 +198,8 @@ int run_shardmark(std::vector<std::unique_ptr<Strategy>> const& strategies, Stra
   try {
     Usage usage;
     usage.program = "shardmark compare";
-    usage.summary = "Runs all strategies at the same model, global batch and seed in one job and prints one table.";
+    usage.summary =
+        "Runs serial, ddp, dp, model_parallel, gpipe, pipedream and tensor_parallel at the same model, batch and seed; one table.";
     usage.commands = Usage::Commands::no;
     usage.left_out = {"ranks", "json", "csv", "dry-run", "inject", "trace", "save", "save-every", "resume"};
     usage.bench_steps = default_steps;

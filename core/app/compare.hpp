@@ -1,5 +1,5 @@
 #pragma once
-// `shardmark compare`: all strategies at the same model, global batch and seed in one job, in rounds of random order (docs/method.md).
+// `shardmark compare`: strategies at the same model, global batch and seed in one job, in rounds of random order (docs/method.md).
 
 #include <memory>
 #include <string>

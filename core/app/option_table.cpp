@@ -223,8 +223,8 @@ std::vector<OptionEntry> make_table() {
   add("batch-per-replica", "N", per_replica_batch(), "the same for each replica, for weak scaling [off]");
   add("microbatches", "M", micro_batches(), "pieces of each replica's batch [gpipe and pipedream 4, else 1]");
   add("accumulate", "K", unread(micro_batches()), "another name of --microbatches where there is no pipeline [1]");
-  add("steps", "N", whole(&Options::steps, 1, limits::steps), "updates that count [20]");
-  add("warmup", "N", whole(&Options::warmup, 0, limits::steps), "updates before them [bench 3, verify 0]", bench_alone);
+  add("steps", "N", whole(&Options::steps, 1, limits::steps), "updates that count [compare 10, else 20]");
+  add("warmup", "N", whole(&Options::warmup, 0, limits::steps), "updates before them [compare 2, bench 3, verify 0]", bench_alone);
   add("rounds", "N", whole(&Options::rounds, 0, limits::rounds),
       "of a comparison; 6 or more for an official set; checkpointing: 0 leaves its table out [3]", bench_alone);
   add("seed", "N", whole(&Options::seed, 0, std::numeric_limits<std::int64_t>::max()), "of weights, data order and dropout [1]");
@@ -274,7 +274,8 @@ std::vector<OptionEntry> make_table() {
   add("ranks-as-threads", "R",
       when([](Options const& options) { return options.ranks_as_threads > 0; }, whole(&Options::ranks_as_threads, 1, limits::thread_ranks)),
       "run R ranks as threads of one process, without MPI", work);
-  add("bucket-mb", "N", real(&Options::bucket_mib, {0x1p-20, 1 << 20}), "MiB of gradients that are reduced together [25]");
+  add("bucket-mb", "N", real(&Options::bucket_mib, {0x1p-20, 1 << 20}),
+      "MiB of gradients that are reduced together; zero reduces each unit by itself [25]");
   some("sequence-parallel", "", flag(&Options::sequence_parallel),
        "each tensor-parallel rank normalises, drops and adds its own rows alone (gpt) [off]");
   some("tp-chunks", "N", whole(&Options::tp_chunks, 1, TensorPart::most_chunks),

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "app/describe.hpp"
-#include "base/random.hpp"
+#include "app/rounds.hpp"
 #include "metrics/statistics.hpp"
 
 namespace shardmark {
@@ -97,14 +96,6 @@ std::vector<RuleRow> curve_of(Options const& options, Strategy const& strategy, 
 
 void use_costs(Options& options, Base const& base) {
   options.forward_seconds = std::make_shared<std::vector<double> const>(base.forward_seconds);
-}
-
-std::vector<std::size_t> order_of_round(std::size_t n, std::uint64_t seed, int round) {
-  std::vector<std::size_t> order(n);
-  std::iota(order.begin(), order.end(), std::size_t(0));
-  Randoms const random(seed, Purpose::order, std::uint64_t(round));
-  for (std::size_t i = n; i > 1; --i) std::swap(order[i - 1], order[random.below(i, i)]);
-  return order;
 }
 
 /// The step of each rule in one round, in seconds; empty when a signal came.

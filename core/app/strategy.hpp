@@ -22,16 +22,16 @@ struct ModelState {
   std::int64_t weights = 0;  // masters included
   std::int64_t gradients = 0;
   std::int64_t optimizer = 0;
-  std::int64_t all() const { return weights + gradients + optimizer; }
 };
 
 /// What theory says the schedule costs; verify and bench hold it against what was counted. Per rank and update.
 struct Prediction {
-  std::int64_t reductions = 0;          // collectives over gradients
-  std::int64_t reduced_elements = 0;    // sum of their array sizes
-  double wire_elements = 0;             // what a ring sends of them: 2 (n-1)/n for an all-reduce, half of that for a reduce-scatter
+  std::int64_t reductions = 0;        // collectives over gradients
+  std::int64_t reduced_elements = 0;  // sum of their array sizes
+  double wire_elements =
+      0;  // what a ring sends of them: 2 (n-1)/n for an all-reduce, half of that for a reduce-scatter; of a gather what the root takes
   std::optional<ModelState> state;      // of one rank
-  std::vector<TrafficForm> traffic;     // besides: that layers exchange, weights that are gathered
+  std::vector<TrafficForm> traffic;     // by axis and purpose: what layers exchange; with shared state gradients and weights
   std::optional<ClosedForms> pipeline;  // of equal stages whose three parts cost the same; without recomputation
 };
 

@@ -49,13 +49,21 @@ std::optional<double> formula_bytes(DryRun::Traffic const& row, Job const& job, 
   return std::nullopt;
 }
 
+namespace {
+
+std::string_view gradients_text(Job const& job) {
+  return job.schedule.sum.inside == Inside::replicas ? "M 2 (n-1)/n x weights" : "2 (n-1)/n x weights";
+}
+
+}  // namespace
+
 std::string traffic_table(DryRun const& counted, Job const& job, Prediction const& prediction, int rank) {
   std::string out = fmt::format(fmt::runtime(columns), "axis", "sent by a rank for", "by", "calls", "MB", "formula");
   out += "  formula, elements\n";
   for (DryRun::Traffic const& row : counted.collectives) {
     TrafficForm const* const form = form_of(row, prediction);
     std::string_view const text = form != nullptr                   ? std::string_view(form->formula)
-                                  : sums_gradients(row, prediction) ? std::string_view("2 (n-1)/n x weights")
+                                  : sums_gradients(row, prediction) ? gradients_text(job)
                                                                     : std::string_view("");
     out += line(axes_name(row.axes), row.purpose, name(row.what), row.calls, double(row.sent_bytes), formula_bytes(row, job, prediction),
                 text);

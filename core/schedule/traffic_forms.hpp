@@ -1,5 +1,5 @@
 #pragma once
-// What theory says that layers exchange inside a micro-batch, by purpose: verify holds the counts against it, plan and bench print both.
+// What theory says that a rank exchanges, by purpose: verify holds the counts against it, plan and bench print both.
 
 #include <cstdint>
 #include <string>

@@ -8,8 +8,6 @@
 
 #include "strategies/dp/dp.hpp"
 
-#include <fmt/format.h>
-
 namespace shardmark {
 namespace {
 

@@ -28,8 +28,8 @@ struct HeldState {
 /// What this rank holds of them, where it lies now. @pre drained
 HeldState held_state(Program& program);
 
-/// Everything that is kept, on data rank 0; nothing elsewhere. Pieces of shared state are gathered into `memory`. Collective over replicas.
-/// @pre drained
+/// Everything that is kept, on data rank 0; on others what is their own, or nothing where pieces are gathered (into `memory`). Collective
+/// over replicas. @pre drained
 struct WholeState {
   HeldState held;
   std::unique_ptr<Pages> memory;
