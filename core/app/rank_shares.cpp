@@ -31,16 +31,34 @@ Volume counted_volume(DryRun const& plan) {
   return out;
 }
 
+std::optional<Volume> formula_volume(Job const& job, int rank, std::string_view purpose) {
+  std::int64_t const others = job.mesh.data - 1;
+  bool const root = rank == 0, alone = others == 0, last = rank == others;
+  if (purpose == "gradients") {
+    std::int64_t bytes = 0;  // one for each use of a tied weight
+    for (BlockShape const& block : job.model->shapes())
+      for (std::int64_t elements : block.elements) bytes += elements * std::int64_t(width(accumulator(job.model->dtype)));
+    return root ? Volume{0, others * bytes} : Volume{bytes, 0};
+  }
+  if (purpose == "weights") {
+    std::int64_t const bytes = job.model->spec.elements() * std::int64_t(width(job.model->dtype));
+    return Volume{alone || last ? 0 : bytes, root ? 0 : bytes};
+  }
+  if (purpose == "samples") {
+    auto const bytes = std::int64_t(job.scatter_layout().bytes());
+    return root ? Volume{others * bytes, 0} : Volume{0, bytes};
+  }
+  return std::nullopt;
+}
+
 Volume formula_volume(Job const& job, int rank) {
-  std::int64_t const others = job.mesh.data - 1, parameters = job.model->spec.elements();
-  std::int64_t gradients = 0;  // one for each use of a tied weight
-  for (BlockShape const& block : job.model->shapes())
-    for (std::int64_t elements : block.elements) gradients += elements * std::int64_t(width(accumulator(job.model->dtype)));
-  std::int64_t const weights = parameters * std::int64_t(width(job.model->dtype));
-  auto const samples = std::int64_t(job.scatter_layout().bytes());
-  if (others == 0) return {};
-  if (rank == 0) return {weights + others * samples, others * gradients};
-  return {gradients + (rank == others ? 0 : weights), weights + samples};
+  Volume out;
+  for (std::string_view purpose : {"gradients", "weights", "samples"}) {
+    Volume const of_purpose = *formula_volume(job, rank, purpose);
+    out.sent += of_purpose.sent;
+    out.received += of_purpose.received;
+  }
+  return out;
 }
 
 RankShares share_out(Communicator& world, Measurement const& measured, DryRun const& plan, Probe const& probe,

@@ -3,7 +3,9 @@
 // all-reduce (ddp).
 
 #include <array>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "app/measure.hpp"
@@ -20,6 +22,8 @@ Volume counted_volume(DryRun const& plan);
 /// The closed form, with n ranks: rank 0 takes (n-1) times the gradients, gives (n-1) times the samples' pieces, and weights once into
 /// their chain; each other rank gives its gradients and takes weights and its samples.
 Volume formula_volume(Job const& job, int rank);
+/// The part of one purpose; absent for others than these three.
+std::optional<Volume> formula_volume(Job const& job, int rank, std::string_view purpose);
 
 struct RankShare {
   double busy_seconds = 0, waiting_seconds = 0, data_seconds = 0;  // per global batch; busy: the rest of the step

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "app/rank_shares.hpp"
 #include "app/replay_batch.hpp"
 
 namespace shardmark {
@@ -57,10 +58,26 @@ std::string_view gradients_text(Job const& job) {
 
 }  // namespace
 
+namespace {
+
+/// Of P gradients, W weights, D samples of a rank (strategies/dp).
+std::string_view centralised_text(std::string_view purpose) {
+  if (purpose == "gradients") return "P, 0 at rank 0";
+  return purpose == "weights" ? "W, 0 at the last rank" : "(n-1) D at rank 0";
+}
+
+}  // namespace
+
 std::string traffic_table(DryRun const& counted, Job const& job, Prediction const& prediction, int rank) {
   std::string out = fmt::format(fmt::runtime(columns), "axis", "sent by a rank for", "by", "calls", "MB", "formula");
   out += "  formula, elements\n";
   for (DryRun::Traffic const& row : counted.collectives) {
+    auto const centralised = job.scatters() ? formula_volume(job, rank, row.purpose) : std::nullopt;
+    if (centralised) {
+      out += line(axes_name(row.axes), row.purpose, name(row.what), row.calls, double(row.sent_bytes), double(centralised->sent),
+                  centralised_text(row.purpose));
+      continue;
+    }
     TrafficForm const* const form = form_of(row, prediction);
     std::string_view const text = form != nullptr                   ? std::string_view(form->formula)
                                   : sums_gradients(row, prediction) ? gradients_text(job)

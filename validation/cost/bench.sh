@@ -20,6 +20,7 @@ model="--layers 3 --hidden 64 --heads 4 --seq 32 --vocab 300 --data synthetic"
   $SHARDMARK_MPIRUN -n 2 "$SHARDMARK_BIN/zero" bench --no-verify --stage 1 $deep --batch 22 --microbatches 11 --json shared.jsonl
   $SHARDMARK_MPIRUN -n 3 "$SHARDMARK_BIN/zero" bench --no-verify --stage 3 $deep --batch 7 --microbatches 2 --json shared.jsonl
   $SHARDMARK_MPIRUN -n 3 "$SHARDMARK_BIN/dp" bench --no-verify $deep --batch 7 --json shared.jsonl
+  "$SHARDMARK_BIN/dp" plan $model --batch 7 --ranks 3 | tee dp.txt
   "$SHARDMARK_BIN/tensor_parallel" plan $model --batch 8 --ranks 4 | tee -a table.txt
   "$SHARDMARK_BIN/ddp" plan $model --batch 8 --accumulate 2 --bucket-mb 0.2 --ranks 2 --json plan.jsonl >/dev/null
 }
@@ -46,6 +47,11 @@ for r in records:
         assert c["axis"] == "tp" or c["size_bytes"] == 4 * i["parameters"], (what, c)
         assert abs(c["bus_bytes_per_rank"] - c["bus_bytes_predicted"]) <= 64 * c["calls_per_step"], (what, c)
     print(what, "ledger/plan", memory["ratio"], "reductions", [c["calls_per_step"] for c in result["comm"]])
+# The centralised way: every purpose beside its formula.
+rows = {line.split()[1]: line.split() for line in open("dp.txt") if line.startswith(" data ")}
+assert {"gradients", "weights", "samples"} <= rows.keys(), rows
+assert all(rows[p][4] == rows[p][5] != "-" for p in ("gradients", "weights", "samples")), rows
+assert float(rows["weights"][4]) > 0 and float(rows["samples"][4]) > 0 and float(rows["gradients"][4]) == 0, rows
 shared = [json.loads(line, parse_constant=no_nan) for line in open("shared.jsonl")]
 assert [r["input"]["strategy"] for r in shared] == ["zero", "zero", "dp"]
 assert [len(r["result"]["comm"]) for r in shared] == [2, 2, 1]
