@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "base/mutant.hpp"
+
 namespace shardmark {
 
 OwnPart own_part(View const& own, Range where, ParamSpec const& param) {
@@ -35,7 +37,7 @@ ParameterStore::ParameterStore(ModelSpec const& spec, std::vector<UnitId> held, 
       return t;
     };
     if (config.states > 0) unit.state0 = state();
-    if (config.states > 1) unit.state1 = state();
+    if (config.states > 1 || mutant("unused_state_kept")) unit.state1 = state();
     units_.push_back(std::move(unit));
   }
   make_buffers(ops, stream);

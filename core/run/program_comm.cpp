@@ -102,10 +102,10 @@ Request Program::post_gather(Posting const& posting) {
   if (parts_.schedule.sharing == Sharing::root) return post_from_root(posting.unit, posting.axes);
   ParameterStore::Gather gather = store_.gather(posting.unit, *compute_);
   if (mutant("weights_not_gathered") && parts_.schedule.sharing != Sharing::parameters) return {};
-  return parts_.mesh.over(posting.axes)
-      .post(
-          *compute_,
-          Exchange{.what = Collective::all_gather, .send = std::move(gather.piece), .recv = std::move(gather.whole), .purpose = "weights"});
+  Communicator& replicas = parts_.mesh.over(posting.axes);
+  Exchange const whole{.what = Collective::all_gather, .send = gather.piece, .recv = gather.whole, .purpose = "weights"};
+  if (mutant("weights_gathered_twice")) replicas.post(*compute_, whole).wait(*compute_);
+  return replicas.post(*compute_, whole);
 }
 
 /// At once: outside of a schedule.

@@ -38,8 +38,9 @@ void Program::sum_at_root(Token token) {
 Request Program::post_from_root(UnitId unit, Axes over) {
   Tensor weights = store_.gather(unit, *compute_).whole;
   if (mutant("root_sends_old_weights") && stale_) weights = stale_;
-  return parts_.mesh.over(over).post(*compute_,
-                                     Exchange{.what = Collective::broadcast, .send = weights, .recv = weights, .purpose = "weights"});
+  Exchange const sent{.what = Collective::broadcast, .send = weights, .recv = weights, .purpose = "weights"};
+  if (mutant("root_sends_twice")) parts_.mesh.over(over).post(*compute_, sent).wait(*compute_);
+  return parts_.mesh.over(over).post(*compute_, sent);
 }
 
 /// Fault "root_sends_old_weights": those from before the update that comes.

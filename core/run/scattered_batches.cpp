@@ -3,6 +3,8 @@
 #include <chrono>
 #include <cstring>
 
+#include "base/mutant.hpp"
+
 namespace shardmark {
 namespace {
 
@@ -98,7 +100,9 @@ void ScatteredBatches::scatter() {
   if (reads() && real)
     for (std::size_t piece = 0; piece < std::size_t(parts_.replicas.size() * layout.micros); ++piece)
       layout.pack(parts_.source->next(), all_.view.data + piece * layout.micro_bytes());
-  parts_.replicas.post(*stream_, Exchange{.what = Collective::scatter, .send = all_, .recv = mine_, .purpose = "samples"}).wait(*stream_);
+  Exchange const samples{.what = Collective::scatter, .send = all_, .recv = mine_, .purpose = "samples"};
+  if (mutant("samples_scattered_twice")) parts_.replicas.post(*stream_, samples).wait(*stream_);
+  parts_.replicas.post(*stream_, samples).wait(*stream_);
   stream_->synchronize();
   if (real)
     for (std::size_t k = 0; k < batches_.size(); ++k) layout.unpack(mine_.view.data + k * layout.micro_bytes(), batches_[k]);

@@ -39,6 +39,9 @@ std::vector<Fault> const faults{
     {"root_drops_last_rank", "fp64 gate", "gradient of lm_head.weight"},
     {"worker_updates_too", "fp32 cost", "replicas with other weights"},
     {"root_sends_old_weights", "fp32 cost", "replicas with other weights"},
+    {"root_sends_twice", "fp32 cost", "bytes of weights per update"},
+    {"samples_scattered_twice", "fp32 cost", "bytes of samples per update"},
+    {"unused_state_kept", "fp32 cost", "bytes of optimizer state"},
 };
 INSTANTIATE_TEST_SUITE_P(All, DpMutant, ::testing::ValuesIn(faults), [](auto const& of) { return of.param.name; });
 

@@ -45,6 +45,8 @@ std::vector<Mutant> const mutants{
     {"optimizer_shard_off_by_one",   3, 1, gpt, micro, "fp64 gate",    "updated lm_head.weight",          "gradients one element behind", not_again, Sharing::optimizer},
     {"weights_not_gathered",         2, 1, gpt, micro, "fp32 cost",    "replicas with other weights",     "others' pieces stay old", not_again, Sharing::gradients},
     {"reduce_twice",                 3, 2, gpt, micro, "fp32 cost",    "reduce-scatters per update",      "right sums, twice the traffic", not_again, Sharing::gradients},
+    {"weights_gathered_twice",       3, 2, gpt, micro, "fp32 cost",    "gathers of weights per update",    "right weights, twice the traffic", not_again, Sharing::parameters},
+    {"unused_state_kept",            2, 1, gpt, micro, "fp32 cost",    "bytes of optimizer state kept",    "memory that no rule needs", not_again, Sharing::optimizer},
     {"gathered_weights_freed_early", 2, 2, gpt, micro, "fp64 gate",    "input gradient of h.1",           "backward finds other data", not_again, Sharing::parameters},
     {"norm_leaf_owner_twice",        3, 1, gpt, micro, "fp64 gate",    "gradient norm",                   "a leaf on two ranks counts twice", not_again, Sharing::gradients},
 };
