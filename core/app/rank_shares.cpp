@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "app/describe.hpp"
+#include "verify/root_cost.hpp"
 
 namespace shardmark {
 namespace {
@@ -45,7 +47,7 @@ std::optional<Volume> formula_volume(Job const& job, int rank, std::string_view 
     return Volume{alone || last ? 0 : bytes, root ? 0 : bytes};
   }
   if (purpose == "samples") {
-    auto const bytes = std::int64_t(job.scatter_layout().bytes());
+    std::int64_t const bytes = std::llround(bytes_of_samples(job));
     return root ? Volume{others * bytes, 0} : Volume{0, bytes};
   }
   return std::nullopt;

@@ -4,10 +4,6 @@
 
 namespace shardmark {
 
-namespace {
-
-/// Of one rank's samples: for each micro-batch a head of 40 bytes, and for each sample of the largest piece its two ids of 8 bytes, input
-/// and target; rounded up to 64.
 double bytes_of_samples(Job const& job) {
   SampleShape const sample = job.data->shape();
   auto const bytes = [](DType type, std::vector<std::int64_t> const& shape) {
@@ -19,8 +15,6 @@ double bytes_of_samples(Job const& job) {
   double const micro = 40 + rows * (16 + bytes(sample.input_type, sample.input) + bytes(sample.target_type, sample.target));
   return job.micros * 64 * std::ceil(micro / 64);
 }
-
-}  // namespace
 
 /// Samples once a batch; weights once an update, unit by unit; optimizer state nowhere else.
 void count_root(Candidate& candidate, std::vector<Count>& out) {
